@@ -1,4 +1,4 @@
-//! Lab 01: devices. Why a GPU, which ones there are, and how tensors and models get onto them.
+//! Lab 01: devices. Why to use a GPU, how to list GPUs, and how to move tensors and models to them.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ fn why_a_gpu(lab: &mut Lab, max_size: usize) -> crate::Result<()> {
     Ok(())
 }
 
-/// At which size the GPU overtakes the CPU.
+/// Asks for the size at which the GPU overtakes the CPU.
 fn race(max_size: usize) -> Prediction {
     Prediction::choice(
         "01-faster",
@@ -189,7 +189,7 @@ fn race(max_size: usize) -> Prediction {
     .raced()
 }
 
-/// What a program pays for once, and how often it launches.
+/// One-time costs, and the number of launches.
 fn first_use(lab: &mut Lab) -> crate::Result<()> {
     let device = Device::cuda(0);
     const SETTING_UP: &str = "At its first use the driver has to set the GPU up; the second time everything is ready.";
@@ -263,12 +263,12 @@ fn product_on_cpu(size: usize) -> Result<Duration> {
 
 fn product_on_gpu(size: usize) -> Result<Duration> {
     let x = Tensor::rand((&[size, size], Device::cuda(0)))?;
-    x.matmul(&x)?; // not timed: the first takes memory and loads code
+    x.matmul(&x)?; // not timed: the first product allocates memory and loads code
 
-    cuda::synchronize()?; // the GPU is done with all that came before
+    cuda::synchronize()?; // the GPU has finished all earlier work
     let start = Instant::now();
-    x.matmul(&x)?; // only launches it
-    cuda::synchronize()?; // now it is done
+    x.matmul(&x)?; // only launches the product
+    cuda::synchronize()?; // waits until it is done
     Ok(start.elapsed())
 }
 // ANCHOR_END: product
@@ -365,7 +365,7 @@ fn portable_line(lab: &mut Lab) -> crate::Result<()> {
         ));
     }
 
-    // Each line could fail by its looks.
+    // Each line looks as if it could fail.
     const EIGHTH: &str = "\
 let eighth: Device = \"cuda:7\".parse()?;
 let on_cpu = Tensor::zeros(&[2])?;
@@ -473,7 +473,7 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// One tensor that is moved, and the time of the same copy within each of the two memories.
+/// Moves one tensor, and times the same copy within each of the two memories.
 fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     let x = Tensor::ones(&[4 << 20])?;
     let there = x.to(device)?;
@@ -509,7 +509,7 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
 }
 
 // ANCHOR: call
-/// Calls `x.to(options)`. Returns what comes back, and what the machine copied to the
+/// Calls `x.to(options)`. Returns the result, and what the machine copied to the
 /// device for it.
 fn call(x: &Tensor, options: impl Into<ToOptions>) -> Result<(Tensor, Counters)> {
     let before = Machine::current().counters();
@@ -627,7 +627,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What making something costs, once it has been made before.
+/// The cost of making something after the first time.
 fn cost_of(
     device: Device,
     make: impl Fn() -> Result<Tensor>,
@@ -638,7 +638,6 @@ fn cost_of(
     Ok((Machine::current().counters() - before, time))
 }
 
-/// The time until the device is done.
 fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration> {
     let start = Instant::now();
     make()?;
@@ -647,7 +646,7 @@ fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration
 }
 
 // ANCHOR: actor
-/// What an agent does in a given state: ten numbers in, one action out.
+/// Maps an agent's state to an action: ten numbers in, one action out.
 #[derive(Module)]
 pub(crate) struct Actor {
     hidden: nn::Sequential,
@@ -679,7 +678,7 @@ impl Actor {
         })
     }
 
-    /// tanh squashes any number into [−1, 1]; from there it is stretched to [low,
+    /// tanh maps any number to [−1, 1]; the next step stretches that range to [low,
     /// high].
     pub(crate) fn forward(&self, state: &Tensor) -> Result<Tensor> {
         let squashed = self.out.forward(&self.hidden.forward(state)?)?.tanh()?;
@@ -809,7 +808,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Each parameter of a model, to be drawn.
+/// The parameters of a model, for a drawing.
 fn things(model: &impl Module) -> Vec<Thing> {
     let thing = |(name, parameter): (String, Parameter)| {
         Thing::of(&name, Role::Parameter, &[parameter.tensor()])
@@ -817,7 +816,7 @@ fn things(model: &impl Module) -> Vec<Thing> {
     model.named_parameters().into_iter().map(thing).collect()
 }
 
-/// Each parameter of a model and where it is.
+/// The name and the device of each parameter of a model.
 fn places(model: &impl Module) -> Vec<(String, String)> {
     let parameters = model.named_parameters().into_iter();
     parameters
@@ -890,18 +889,18 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// A time with the digits that matter.
+/// A time with its significant digits.
 fn in_ms(name: &'static str, time: Duration) -> Figure {
     timed(name, time).digits(if time < Duration::from_millis(10) { 3 } else { 1 })
 }
 
-/// How many times as long; as far to be trusted as the times are.
+/// The ratio of two times, of the same kind as the times.
 fn ratio(name: &'static str, time: Duration, other: Duration) -> Figure {
     let kind = timed(name, time).kind;
     Figure { kind, ..exact(name, time.as_secs_f64() / other.as_secs_f64()).digits(2) }
 }
 
-/// Shows what PyTorch would say of an error: the first line, however long.
+/// Shows PyTorch's message for an error: the first line, however long.
 fn fails(lab: &mut Lab, what: &str, error: &Error) {
     let message = error.to_string();
     lab.report(wrap(&format!(
@@ -928,5 +927,5 @@ fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
     )
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

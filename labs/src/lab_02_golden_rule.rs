@@ -1,4 +1,4 @@
-//! Lab 02: the golden rule. All tensors of one operation live on one device.
+//! Lab 02: the golden rule. All tensors of one operation are on one device.
 
 use std::time::Duration;
 
@@ -239,7 +239,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The placements as a picture.
+/// Draws the placements.
 fn draw(lab: &mut Lab, placements: Vec<(Device, Device, Result<Duration, String>)>) {
     let placement = |(model, data, outcome)| Placement { model, data, outcome };
     let all: Vec<Placement> = placements.into_iter().map(placement).collect();
@@ -262,7 +262,7 @@ fn draw(lab: &mut Lab, placements: Vec<(Device, Device, Result<Duration, String>
     lab.picture(quadrants::picture(&all, kind), &caption);
 }
 
-/// What a few steps of training came to.
+/// The result of a few training steps.
 struct Training {
     first_loss: f64,
     last_loss: f64,
@@ -296,7 +296,7 @@ fn train(
         Ok(loss.detach())
     };
 
-    // The first step is not timed: it also takes memory and starts libraries.
+    // The first step is not timed: it also allocates memory and starts libraries.
     let mut loss = step()?;
     let first_loss = loss.item()?;
 
@@ -305,7 +305,7 @@ fn train(
     for _ in 0..options.steps {
         loss = step()?;
     }
-    wait_for(model_device)?; // a GPU may still be working when the loop is done
+    wait_for(model_device)?; // a GPU may still be working after the loop
     let time = start.elapsed();
 
     let last_loss = loss.item()?;
@@ -390,7 +390,7 @@ fn what_moves(lab: &mut Lab) -> crate::Result<()> {
     );
     // ANCHOR: moves
     let x = Tensor::randn(&[64, 784])?;
-    x.to(device)?; // nobody keeps what it returns
+    x.to(device)?; // the result is dropped
     let kept = x.to(device)?;
 
     let model = network()?;
@@ -606,15 +606,15 @@ fn network() -> Result<nn::Sequential> {
 }
 // ANCHOR_END: network
 
-/// Features, and the class of each sample: the direction, of ten random ones, that it points to most.
+/// Random features. A sample's class is the one of ten random directions that it points in most.
 fn batch(batch_size: usize) -> Result<(Tensor, Tensor)> {
     let x = Tensor::randn(&[batch_size, 784])?;
     let y = x.matmul(&Tensor::randn(&[784, 10])?)?.argmax(1, false)?;
     Ok((x, y))
 }
 
-/// Shows what came of an attempt: where the result is, or the report of the broken
-/// rule. Says whether it runs.
+/// Shows the result of an attempt: its device, or the report of the broken
+/// rule. Returns whether it runs.
 fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
     let runs = result.is_ok();
     match result {
@@ -627,11 +627,11 @@ fn show(lab: &mut Lab, attempt: &str, result: Result<Tensor>) -> Result<bool> {
     Ok(runs)
 }
 
-/// Why nothing else is right of what can be chosen.
+/// Why the other choices are wrong.
 const NOTHING_MOVES: &str = "Tensors never move by themselves: a copy hidden in a loop would cost time nobody sees.";
 const ONE_DEVICE: &str = "This run has one device, so everything is on it.";
 
-/// The same in a few words.
+/// The result in a few words.
 fn outcome(result: Result<Tensor>) -> Result<String> {
     match result {
         Ok(tensor) => Ok(format!("runs, on {}", tensor.device())),
@@ -640,10 +640,10 @@ fn outcome(result: Result<Tensor>) -> Result<String> {
     }
 }
 
-/// The device of a tensor, to be printed.
+/// The device of a tensor, as a figure.
 fn place(tensor: &Tensor) -> Figure {
     exact("device", tensor.device().to_string())
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

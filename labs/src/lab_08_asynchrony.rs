@@ -90,7 +90,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
 
     let start = Instant::now();
     for _ in 0..10 {
-        y = y.matmul(&x)?; // needs the one before
+        y = y.matmul(&x)?; // depends on the previous one
     }
     let queued = start.elapsed();
     wait_for(device)?;
@@ -115,10 +115,10 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: calls
-/// How long it takes until the call returns, and until the product is there.
+/// The time until the call returns, and until the product is done.
 fn call_and_work(size: usize, device: Device) -> Result<(Duration, Duration)> {
     let x = Tensor::randn(&[size, size])?.to(device)?;
-    x.matmul(&x)?; // not timed: the first takes memory
+    x.matmul(&x)?; // not timed: the first product allocates memory
     wait_for(device)?;
 
     let start = Instant::now();
@@ -155,7 +155,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
 
     let start = Instant::now();
     let y = five_products(&x)?;
-    let returned = start.elapsed(); // wrong: the work may not even have begun
+    let returned = start.elapsed(); // wrong: the work may not even have started
 
     let start = Instant::now();
     y.select(0, 0)?.select(0, 0)?.item()?;
@@ -191,7 +191,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     start.record()?;
     five_products(&x)?;
     end.record()?;
-    end.synchronize()?; // elapsed_time() wants both to have happened
+    end.synchronize()?; // elapsed_time() needs both events to be complete
     let milliseconds = start.elapsed_time(&end)?;
     // ANCHOR_END: events
     times = times.row(row![
@@ -280,7 +280,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         "08-saved",
         "The same steps run without these waits. How much of the time is saved?",
     );
-    // Both once before they are timed: the first takes memory.
+    // A warm-up for both: the first run allocates memory.
     waiting_loop(&mut network(lab.seed(), device)?, &batches, device)?;
     let mut training = network(lab.seed(), device)?;
     wait_for(device)?;
@@ -371,7 +371,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     Ok(())
 }
 
-/// A share of time, in percent.
+/// A share of time in percent.
 fn share(name: &'static str, percent: f64) -> Figure {
     found(name, percent).unit("%").digits(0)
 }
@@ -384,7 +384,7 @@ fn refused<T>(lab: &mut Lab, call: &str, result: Result<T>) -> crate::Result<()>
     Ok(())
 }
 
-/// A network that is trained.
+/// A network in training.
 struct Training {
     model: nn::Sequential,
     optimizer: optim::SGD,
@@ -409,7 +409,7 @@ fn network(seed: u64, device: Device) -> Result<Training> {
 
 impl Training {
     // ANCHOR: step
-    /// Learns to give back its input. The loss stays on the GPU.
+    /// Learns to reproduce its input. The loss stays on the GPU.
     fn step(&mut self, x: &Tensor) -> Result<Tensor> {
         let loss = self.model.forward(x)?.mse_loss(x, Reduction::Mean)?;
         self.optimizer.zero_grad();
@@ -429,7 +429,7 @@ fn waiting_loop(
     let mut total = 0.0;
     let mut log = String::new();
     for batch in batches {
-        let x = batch.to(device)?; // waits until the batch is there
+        let x = batch.to(device)?; // waits until the batch has arrived
         let loss = training.step(&x)?;
         total += loss.item()?; // waits for the step
         log += &format!("loss: {loss}\n"); // waits for a copy of the loss
@@ -481,7 +481,7 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let copies = Stream::new(device)?;
     // ANCHOR_END: chunks
 
-    // Both once before they are timed: the first takes memory.
+    // A warm-up for both: the first run allocates memory.
     on_one_stream(&chunks, device)?;
     on_two_streams(&chunks, &copies, device)?;
     wait_for(device)?;
@@ -599,7 +599,7 @@ fn on_two_streams(chunks: &[Tensor], copies: &Stream, device: Device) -> Result<
 // ANCHOR_END: two_streams
 
 // ANCHOR: chain
-/// Eight small kernels, one after the other.
+/// Eight small kernels, one after another.
 fn chain(x: &Tensor) -> Result<Tensor> {
     let mut y = x.relu()?;
     for _ in 1..8 {
@@ -630,18 +630,18 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     );
     let machine = Machine::current();
     let check = machine.race_check();
-    machine.set_race_check(RaceCheck::Ignore); // else the report is a warning, and the program goes on as here
+    machine.set_race_check(RaceCheck::Ignore); // otherwise, the report is a warning, and the program continues as here
 
     // ANCHOR: race
     let side = Stream::new(device)?;
     let large = Tensor::ones((&[1024, 1024], device))?;
     let x = Tensor::zeros((&[1000], device))?;
-    // Once before: taking memory for the first time makes the GPU wait.
+    // A warm-up: the first allocation makes the GPU wait.
     large.matmul(&large)?;
     cuda::synchronize()?;
     cuda::stream(&side, || x.sum()?.item())?;
 
-    large.matmul(&large)?; // this stream has something to do
+    large.matmul(&large)?; // keeps this stream busy
     x.fill_(1.0)?; // then it fills x
     let raced = cuda::stream(&side, || x.sum()?.item())?;
     // ANCHOR_END: race
@@ -673,7 +673,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: luck
     x.zero_()?;
     cuda::synchronize()?;
-    x.fill_(1.0)?; // nothing is before it in its queue
+    x.fill_(1.0)?; // nothing is queued before it
     let in_time = cuda::stream(&side, || x.sum()?.item())?;
     // ANCHOR_END: luck
     let after_luck = machine.races().len();
@@ -734,7 +734,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
                 races_found("lucky_races", after_luck - after_event),
             )),
     );
-    // A real GPU looks for no races. This one is there for the same reason as the first.
+    // A real GPU does not detect races. This one exists for the same reason as the first.
     let is_race = !machine.time_is_modelled() || after_luck > after_event;
     lab.answer(guess, is_race);
     lab.prose(
@@ -745,7 +745,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// How many data races were found: by a simulated GPU. A real one looks for none.
+/// The number of data races that a simulated GPU found. A real one does not detect any.
 fn races_found(name: &'static str, count: usize) -> Figure {
     modelled_or_measured(exact(name, count), hardware(name, "not looked for"))
 }
@@ -783,7 +783,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: both_ways
     let default = cuda::default_stream(device)?;
     let x = Tensor::ones((&[1000], device))?;
-    side.wait_stream(&default)?; // before it uses what was made there
+    side.wait_stream(&default)?; // before side uses x
     let y = cuda::stream(&side, || x.mul(2.0))?;
     default.wait_stream(&side)?; // before y is used here
     let sum = y.sum()?.item()?;
@@ -807,14 +807,14 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: dropped
     let large = Tensor::ones((&[1024, 1024], device))?;
     side.wait_stream(&default)?;
-    cuda::stream(&side, || large.matmul(&large))?; // once before, here too
+    cuda::stream(&side, || large.matmul(&large))?; // a warm-up on this stream too
     cuda::synchronize()?;
 
     let x = Tensor::ones((&[1000], device))?;
     side.wait_stream(&default)?;
     let y = cuda::stream(&side, || {
         large.matmul(&large)?;
-        x.mul(2.0) // when the product is there
+        x.mul(2.0) // after the product
     })?;
     drop(x);
     let other = Tensor::full(&[1000], (7.0, device))?;
@@ -831,7 +831,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
         large.matmul(&large)?;
         x.mul(2.0)
     })?;
-    x.record_stream(&side)?; // its memory is not used again before side is done with it
+    x.record_stream(&side)?; // its memory is not reused before side is done with it
     drop(x);
     let other = Tensor::full(&[1000], (7.0, device))?;
     side.synchronize()?;
@@ -884,7 +884,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The lines of which one fails.
+/// The lines, one of which fails.
 const LOOKED_UP: &str = "\
 let rows = table.index_select(0, &ids)?;
 let hidden = rows.tanh()?;
@@ -907,9 +907,9 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         ))
         .raced(),
     );
-    // What such an error breaks stays broken, so each of these runs on a machine of its own.
+    // Such an error leaves a context broken, so each example runs on a separate machine.
     let machine = || match Machine::current().gpus() {
-        GpuSpec::Real => GpuSpec::Real.machine(), // It may be asked to make launches wait.
+        GpuSpec::Real => GpuSpec::Real.machine(), // Launch blocking may be set.
         other => other.bare_machine(),
     };
     let (failed, error) = machine()?.enter(|| fails(lab, bad_index))?;
@@ -984,7 +984,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// How long the loop that runs ahead takes, when launches go on and when they wait.
+/// The times of the loop that runs ahead, without and with launch blocking.
 fn times_of_the_loop(lab: &Lab, options: &Options) -> Result<[Duration; 2]> {
     let device = lab.device();
     let batch = || Tensor::randn(&[256, 256])?.pin_memory();
@@ -995,13 +995,13 @@ fn times_of_the_loop(lab: &Lab, options: &Options) -> Result<[Duration; 2]> {
         cuda::set_launch_blocking(blocking)?;
         until_done(device, || loop_that_runs_ahead(&mut training, &batches, device))
     };
-    time(false)?; // the first takes memory
+    time(false)?; // the first run allocates memory
     let times = [time(false)?, time(true)?];
     cuda::set_launch_blocking(as_before)?;
     Ok(times)
 }
 
-/// The device of the same name, on the machine that is entered now.
+/// The device of the same name on the current machine.
 fn here(device: Device) -> Device {
     if device.is_cuda() { Device::cuda(device.index()) } else { device }
 }
@@ -1011,7 +1011,7 @@ fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
     let table = Tensor::ones((&[10, 4], device))?;
     let ids = Tensor::new([3, 12, 5])?.to(device)?;
     let large = Tensor::ones((&[1024, 1024], device))?;
-    // The GPU has something to do, as in the middle of a program.
+    // Keeps the GPU busy, as in the middle of a program.
     large.matmul(&large)?;
 
     let rows = tell(told, "index_select", table.index_select(0, &ids))?;
@@ -1045,16 +1045,16 @@ fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Lines and how each went.
+/// Lines and whether each succeeded.
 type Told = Vec<(&'static str, bool)>;
 
-/// Notes how a line went, and passes its result on.
+/// Notes whether a line succeeded, and returns its result.
 fn tell<T>(told: &mut Told, line: &'static str, result: Result<T>) -> Result<T> {
     told.push((line, result.is_ok()));
     result
 }
 
-/// Runs lines one of which fails, and shows how each went. Returns the one that failed, and its error.
+/// Runs lines, one of which fails, and shows the result of each. Returns the failed line and its error.
 fn fails(
     lab: &mut Lab,
     lines: fn(&mut Told, Device) -> Result<f64>,
@@ -1072,14 +1072,14 @@ fn fails(
     Ok((failed, result.err().ok_or("no line failed")?))
 }
 
-/// The first line of what became of it.
+/// The first line of a result's error.
 fn outcome<T>(result: &Result<T>) -> String {
     let error = result.as_ref().err().map(|error| error.to_string());
     let first = error.as_deref().and_then(|error| error.split(['\n', '(']).next());
     first.unwrap_or("right").trim_end().to_owned()
 }
 
-/// How long it takes until the device has done it.
+/// The time until the device has finished the work.
 fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Duration> {
     let start = Instant::now();
     work()?;
@@ -1087,5 +1087,5 @@ fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Dur
     Ok(start.elapsed())
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

@@ -116,7 +116,7 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Modelled, name, value.into())
 }
 
-/// A figure that the machine works out if its time is modelled, and measures elsewhere.
+/// A figure that is modelled if the machine's time is modelled, and measured otherwise.
 pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(
         modelled_or_measured(Kind::Modelled, Kind::Measured),

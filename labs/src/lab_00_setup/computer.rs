@@ -1,6 +1,6 @@
-//! A computer as this lab sees it: its files, its environment, and what of NVIDIA's it has.
+//! A computer as seen by this lab: its files, its environment, and NVIDIA's software and devices.
 //!
-//! All that the lab reads goes through here. So it can look at a computer that is made up as well as at this one.
+//! The lab reads everything through this module, so it can examine a made-up computer as well as this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 
 use todevice::cuda::DriverTrouble;
 
-/// How the libraries are had that a driver comes without: `todevice::cuda::INSTALL`, which a web page lacks.
+/// The installation of libraries that do not come with a driver: `todevice::cuda::INSTALL`, which a web page lacks.
 pub const INSTALL: &str =
     "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
 
-/// What there is to be found out about a computer.
 pub struct Computer {
-    /// Of one that is made up: what it is.
+    /// A description, if the computer is made up.
     pub made_up: Option<&'static str>,
-    /// `linux`, `windows`, `macos`; `web` for a page of a browser.
+    /// `linux`, `windows`, `macos`; `web` for a page in a browser.
     pub system: String,
     /// `x86_64`, `aarch64`
     pub processor: String,
@@ -25,19 +24,17 @@ pub struct Computer {
     pub nvidia: Nvidia,
 }
 
-/// Where its files are.
 pub enum Disk {
-    /// In the folders below this one.
+    /// The files below this folder.
     Below(PathBuf),
-    /// Nowhere: paths, and what stands there.
+    /// Made-up paths and their entries.
     MadeUp(BTreeMap<&'static str, Entry>),
 }
 
-/// What a made-up path leads to.
 #[derive(Clone, Copy)]
 pub enum Entry {
     Text(&'static str),
-    /// A file that may not be opened.
+    /// A file that this user must not open.
     Locked,
 }
 
@@ -69,7 +66,7 @@ impl Disk {
         }
     }
 
-    /// The names in a folder, in order.
+    /// The names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let names: BTreeSet<String> = match self {
             Disk::Below(root) => {
@@ -93,7 +90,7 @@ impl Disk {
         names.into_iter().collect()
     }
 
-    /// Whether a file is there that this user may not read and write.
+    /// Whether a file exists that this user must not read and write.
     pub fn is_locked(&self, path: &str) -> bool {
         match self {
             Disk::Below(root) => {
@@ -110,7 +107,7 @@ impl Disk {
     }
 }
 
-/// What of NVIDIA's is there: `todevice::cuda::probe` in this lab's words.
+/// NVIDIA's software and devices: `todevice::cuda::probe` in this lab's terms.
 #[derive(Clone)]
 pub struct Nvidia {
     pub driver: Result<Found, Unusable>,
@@ -119,25 +116,25 @@ pub struct Nvidia {
     pub cublas: Result<Found, String>,
     pub cudnn: Result<Found, String>,
     pub nccl: Result<Found, String>,
-    /// Folders in which libraries were looked for.
+    /// The folders that were searched for libraries.
     pub searched: Vec<String>,
 }
 
-/// A library that is there. The version of the driver's is the newest CUDA that it runs.
+/// An existing library. The driver's version is the newest CUDA that it runs.
 #[derive(Clone)]
 pub struct Found {
     pub version: String,
     pub path: Option<String>,
 }
 
-/// A driver that is not there, or of no use.
+/// A missing or unusable driver.
 #[derive(Clone)]
 pub struct Unusable {
     pub trouble: DriverTrouble,
     pub reason: String,
 }
 
-/// A GPU that the driver shows.
+/// A GPU that the driver reports.
 #[derive(Clone)]
 pub struct InstalledGpu {
     pub name: String,
@@ -147,7 +144,6 @@ pub struct InstalledGpu {
 }
 
 impl Nvidia {
-    /// Nothing.
     pub fn none() -> Nvidia {
         let absent = |file: &str| Err(format!("{file} was not found"));
         Nvidia {
@@ -164,7 +160,7 @@ impl Nvidia {
         }
     }
 
-    /// What is on this computer.
+    /// Probes this computer.
     #[cfg(not(target_family = "wasm"))]
     pub fn here() -> Nvidia {
         let probe = todevice::cuda::probe();
@@ -199,7 +195,7 @@ impl Nvidia {
 }
 
 impl Computer {
-    /// The one that this program runs on.
+    /// The computer that this program runs on.
     #[cfg(not(target_family = "wasm"))]
     pub fn this() -> Computer {
         Computer {
@@ -219,7 +215,7 @@ impl Computer {
         }
     }
 
-    /// A page of a browser sees no files, no environment and no libraries.
+    /// A page in a browser sees no files, no environment and no libraries.
     #[cfg(target_family = "wasm")]
     pub fn this() -> Computer {
         Computer {
@@ -232,7 +228,7 @@ impl Computer {
         }
     }
 
-    /// A variable of the environment that is set to something.
+    /// An environment variable, if it is set and not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -246,7 +242,7 @@ impl Computer {
             .collect()
     }
 
-    /// Where the shell would find a program.
+    /// The path of a program that the shell would run.
     pub fn on_path(&self, program: &str) -> Option<String> {
         let program = if self.system == "windows" {
             format!("{program}.exe")
@@ -260,13 +256,13 @@ impl Computer {
         paths.find(|path| self.disk.exists(path))
     }
 
-    /// WSL, which is Linux within Windows.
+    /// Whether this is WSL, Linux within Windows.
     pub fn is_wsl(&self) -> bool {
         let version = self.disk.read("/proc/version").unwrap_or_default();
         version.to_ascii_lowercase().contains("microsoft")
     }
 
-    /// The release of Jetson Linux, if this is a Jetson: `(32, "7.1")`
+    /// The release of Jetson Linux, if this is a Jetson: `(32, "7.1")`.
     pub fn jetson(&self) -> Option<(u32, String)> {
         let text = self.disk.read("/etc/nv_tegra_release")?;
         let release = text.split_once("# R")?.1;
@@ -282,8 +278,8 @@ impl Computer {
         self.disk.exists("/.dockerenv") || self.disk.exists("/run/.containerenv")
     }
 
-    /// How many NVIDIA GPUs are plugged in, if the system tells. That of a Jetson is no card, and WSL does not show the cards of
-    /// its Windows.
+    /// The number of NVIDIA cards, if the system reports it. A Jetson's GPU is not a card, and WSL does not show the
+    /// cards of its Windows.
     pub fn plugged_in(&self) -> Option<usize> {
         if self.is_wsl() || self.jetson().is_some() {
             return None;
@@ -294,14 +290,14 @@ impl Computer {
             let text = self.disk.read(&format!("{DEVICES}/{device}/{file}"));
             text.is_some_and(|text| text.trim().starts_with(value))
         };
-        // NVIDIA makes other things as well. 0x03 is a display controller.
+        // NVIDIA also makes other devices. 0x03 is a display controller.
         let is_gpu = |device: &&String| {
             says(device, "vendor", "0x10de") && says(device, "class", "0x03")
         };
         (!devices.is_empty()).then(|| devices.iter().filter(is_gpu).count())
     }
 
-    /// The version of the driver's module in the kernel: `550.54.15`
+    /// The version of the driver's kernel module: `550.54.15`.
     pub fn kernel_module(&self) -> Option<String> {
         let text = self.disk.read("/proc/driver/nvidia/version")?;
         let is_version = |word: &&str| {
@@ -311,7 +307,7 @@ impl Computer {
         text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
     }
 
-    /// The first file of the GPU that this user may not open.
+    /// The first GPU device file that this user must not open.
     pub fn locked_device(&self) -> Option<String> {
         let names = self.disk.names("/dev");
         let is_gpu = |name: &&String| {
@@ -325,7 +321,7 @@ impl Computer {
         paths.find(|path| self.disk.is_locked(path))
     }
 
-    /// Bytes of memory, all and what could be had now.
+    /// Total and available memory in bytes.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let text = self.disk.read("/proc/meminfo")?;
         let bytes = |name: &str| {
@@ -335,7 +331,7 @@ impl Computer {
         Some((bytes("MemTotal:")?, bytes("MemAvailable:")?))
     }
 
-    /// The CUDA toolkits that are installed where they usually are.
+    /// The CUDA toolkits in the usual places.
     pub fn toolkits(&self) -> Vec<Toolkit> {
         let homes = ["CUDA_HOME", "CUDA_PATH"]
             .into_iter()
@@ -351,11 +347,10 @@ impl Computer {
         there.map(|home| self.toolkit(home)).collect()
     }
 
-    /// The toolkit in a folder.
     pub fn toolkit(&self, home: &str) -> Toolkit {
         let json = self.disk.read(&format!("{home}/version.json")).unwrap_or_default();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
-        // Before 11.1 there was only a text: CUDA Version 10.2.89
+        // Before 11.1, there was only a text file: CUDA Version 10.2.89
         let text = self.disk.read(&format!("{home}/version.txt"));
         let text = text.as_deref().and_then(|text| text.split_whitespace().last());
         let in_name = home.rsplit_once("cuda-").map(|(_, version)| version);
@@ -367,7 +362,7 @@ impl Computer {
         Toolkit { home: home.to_owned(), version }
     }
 
-    /// The file that the user's shell reads when a terminal opens.
+    /// The startup file of the user's shell.
     pub fn startup_file(&self) -> &'static str {
         let shell = self.variable("SHELL").unwrap_or_default();
         match shell.rsplit('/').next().unwrap_or_default() {
@@ -378,12 +373,11 @@ impl Computer {
         }
     }
 
-    /// What is in that file.
     pub fn startup_text(&self) -> Option<String> {
         self.disk.read(&self.startup_file().replacen('~', self.variable("HOME")?, 1))
     }
 
-    /// A line of it, with its number, that speaks of CUDA and opens a backtick without closing it.
+    /// A line of the startup file about CUDA that has an unclosed backtick, with its number.
     pub fn stray_backtick(&self) -> Option<(usize, String)> {
         let text = self.startup_text()?;
         let is_stray = |line: &str| {
@@ -397,7 +391,7 @@ impl Computer {
         Some((index + 1, line.trim().to_owned()))
     }
 
-    /// A path as its owner writes it: `~/…` at home.
+    /// A path in short form: `~/…` below the home folder.
     pub fn short(&self, path: &str) -> String {
         let home = self.variable("HOME").filter(|home| *home != "/");
         match home
@@ -410,7 +404,6 @@ impl Computer {
     }
 }
 
-/// A CUDA toolkit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolkit {
     pub home: String,
@@ -418,7 +411,7 @@ pub struct Toolkit {
     pub version: Option<String>,
 }
 
-/// The first number of a version: 12 of `12.4.1`.
+/// The major version: 12 of `12.4.1`.
 pub fn major(version: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }

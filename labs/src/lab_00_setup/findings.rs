@@ -1,19 +1,19 @@
-//! What a computer has, and what to do about what it lacks.
+//! A computer's findings, and the steps to fix its problems.
 
 use todevice::cuda::DriverTrouble;
 
 use super::computer::{Computer, Found, INSTALL, InstalledGpu, major};
 use super::hidden::{self, hides_all, is_without_gpu};
 
-/// How things stand with something.
+/// The state of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Found,
-    /// A real GPU needs it.
+    /// Missing, and a real GPU needs it.
     Missing,
-    /// Nothing needs it.
+    /// Missing, and nothing needs it.
     Absent,
-    /// It is there, and of no use as it is.
+    /// Present, but unusable.
     Wrong,
 }
 
@@ -28,23 +28,23 @@ impl State {
     }
 }
 
-/// One thing that was looked for.
+/// A finding about one component.
 #[derive(Debug)]
 pub struct Finding {
-    /// For programs: `nvrtc`
+    /// The name for programs: `nvrtc`.
     pub name: &'static str,
     pub label: String,
     pub state: State,
-    /// Its version, or why it is not there.
+    /// Its version, or why it is missing.
     pub says: String,
-    /// Its path, or what else there is to say.
+    /// Its path, or another detail.
     pub more: Option<String>,
 }
 
-/// Something to do.
+/// A step to take.
 #[derive(Debug)]
 pub struct Step {
-    /// As an order, without a full stop.
+    /// An instruction, without a full stop.
     pub what: String,
     pub why: String,
     /// Commands to type, or lines to write.
@@ -63,7 +63,7 @@ fn step<const N: usize>(
     }
 }
 
-/// The name of an operating system as people write it.
+/// The usual name of an operating system.
 fn system(computer: &Computer) -> String {
     let name = match computer.system.as_str() {
         "linux" => "Linux",
@@ -85,7 +85,7 @@ fn system(computer: &Computer) -> String {
     says
 }
 
-/// What NVIDIA calls the whole of a Jetson's software, by the release of its Linux.
+/// The JetPack version for a release of Jetson Linux.
 fn jetpack(release: u32) -> String {
     match release {
         31 | 32 => "JetPack 4",
@@ -97,7 +97,7 @@ fn jetpack(release: u32) -> String {
     .to_owned()
 }
 
-/// Whether somebody may want to use a real GPU here: there is one, or something of NVIDIA's.
+/// Whether the user may want a real GPU: there is one, or software from NVIDIA.
 pub fn wants_gpu(computer: &Computer) -> bool {
     let installed = !matches!(&computer.nvidia.driver, Err(driver) if driver.trouble == DriverTrouble::NotInstalled);
     installed && !is_without_gpu(computer)
@@ -105,7 +105,7 @@ pub fn wants_gpu(computer: &Computer) -> bool {
         || computer.jetson().is_some()
 }
 
-/// What there is, in the order of the layers.
+/// The findings, in the order of the layers.
 pub fn findings(computer: &Computer) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut add = |name, label: &str, state, says: String, path: Option<String>| {
@@ -119,7 +119,7 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
         add("memory", "memory", State::Found, says, None);
     }
     match computer.plugged_in() {
-        // A driver that shows one knows better.
+        // The driver knows better.
         Some(0) if !computer.nvidia.gpus.is_empty() => {}
         Some(0) => add(
             "plugged_in",
@@ -189,7 +189,7 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
         let state = if is_too_old(computer, gpu) { State::Wrong } else { State::Found };
         add("gpu", &format!("cuda:{index}"), state, says, None);
     }
-    // Where some can be used, the others are kept for somebody else.
+    // If some GPUs are usable, the others may be reserved for another user.
     if let (true, Some(path)) = (nvidia.gpus.is_empty(), computer.locked_device()) {
         add(
             "permission",
@@ -239,7 +239,7 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
                 add(name, label, state, says, more);
             }
             Err(reason) => {
-                // How to have it is told once, for all of them.
+                // One step explains the installation for all of them.
                 let reason = reason.split(" (pip install").next().unwrap_or_default();
                 let (says, more) = reason.split_once(", and ").unzip();
                 add(
@@ -295,10 +295,10 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     all
 }
 
-/// How the reasons of a driver begin.
+/// The start of a driver's reasons.
 const THE_DRIVER: &str = "the NVIDIA driver ";
 
-/// `it is too old: it runs CUDA 11.4` → `it is too old` and what is behind it
+/// Splits a reason: `it is too old: it runs CUDA 11.4` → `it is too old` and the rest.
 fn in_two(reason: &str) -> (String, Option<String>) {
     match reason.split_once(": ") {
         Some((says, more)) => (says.to_owned(), Some(more.to_owned())),
@@ -310,26 +310,26 @@ fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
-/// Whether a library is missing though its file is there.
+/// Whether a library's file exists but does not load.
 fn is_broken(reason: &str) -> bool {
     !reason.contains("was not found")
 }
 
-/// The kernels of this course take no older GPU.
+/// The minimum compute capability of this course's kernels.
 const LEAST: (u32, u32) = (7, 0);
 
-/// Whether the kernels cannot run on a GPU, or the NVRTC that is there compiles none for it.
+/// Whether a GPU is too old for the kernels, or for the installed NVRTC.
 pub fn is_too_old(computer: &Computer, gpu: &InstalledGpu) -> bool {
     let nvrtc = computer.nvidia.nvrtc.as_ref().ok();
     let is_13 = nvrtc.and_then(|nvrtc| major(&nvrtc.version)) >= Some(13);
     gpu.capability < if is_13 { (7, 5) } else { LEAST }
 }
 
-/// What to do, what helps most first.
+/// The steps to take, the most helpful first.
 pub fn steps(computer: &Computer) -> Vec<Step> {
     let mut steps = Vec::new();
     steps.extend(about_driver(computer));
-    // Libraries are of no use to a system that is too old for them.
+    // Libraries do not help a system that is too old for them.
     let too_old = computer.jetson().is_some_and(|(release, _)| release < 36)
         && computer.nvidia.driver.is_err();
     if !too_old && computer.system != "windows" {
@@ -517,7 +517,7 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
         ("cuDNN", &nvidia.cudnn, false),
         ("NCCL", &nvidia.nccl, false),
     ];
-    // Labs run without the last two. If one is there, however, it has to work.
+    // Labs run without the last two. But if one is installed, it has to work.
     let lacking: Vec<(&str, &String)> = libraries
         .into_iter()
         .filter_map(|(name, library, is_needed)| {

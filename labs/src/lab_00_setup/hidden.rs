@@ -1,26 +1,26 @@
-//! What keeps programs from seeing GPUs: the variables of NVIDIA's driver and of its containers, or that there are none.
+//! Reasons why programs see no GPU: variables of NVIDIA's driver and containers, or no GPU at all.
 
 use todevice::Machine;
 use todevice::cuda::DriverTrouble;
 
 use super::computer::Computer;
 
-/// A variable of the environment that chooses GPUs.
+/// An environment variable that selects GPUs.
 pub struct Variable {
-    /// For programs: `visible_devices`
+    /// The name for programs: `visible_devices`.
     pub finding: &'static str,
     pub name: &'static str,
     pub value: String,
-    /// Whether it is why programs see no GPU.
+    /// Whether it is the reason why programs see no GPU.
     pub hides: bool,
-    /// What it does here, if it is not obvious.
+    /// Its effect here, if it is not obvious.
     pub means: Option<&'static str>,
 }
 
 const OF_PROGRAMS: &str = "CUDA_VISIBLE_DEVICES";
 const OF_CONTAINERS: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Those that are set.
+/// The variables that are set.
 pub fn variables(computer: &Computer) -> Vec<Variable> {
     let is_set = |name: &str| {
         let value = computer.environment.get(name)?;
@@ -45,20 +45,20 @@ pub fn variables(computer: &Computer) -> Vec<Variable> {
     of_programs.into_iter().chain(of_containers).collect()
 }
 
-/// The value of `CUDA_VISIBLE_DEVICES`, if it hides all GPUs of this computer from programs. Where there is none, or the driver
-/// has another trouble, it is not to blame.
+/// The value of `CUDA_VISIBLE_DEVICES`, if it hides all GPUs of this computer. `None` if the computer has no GPU, or
+/// the driver has another problem.
 pub fn hides_all(computer: &Computer) -> Option<String> {
     let list = computer.environment.get(OF_PROGRAMS)?;
     if !shows_none(computer) || is_without_gpu(computer) {
         return None;
     }
-    // Where the system does not tell, there is one at least: why else would there be a driver?
+    // If the system does not report the number, assume one, since there is a driver.
     let count = computer.plugged_in().unwrap_or(1);
     let hides = Machine::visible_devices(list, count).is_empty();
     hides.then(|| list.replace(char::is_control, " "))
 }
 
-/// The value of `NVIDIA_VISIBLE_DEVICES`, if it keeps the GPUs of the host from this container.
+/// The value of `NVIDIA_VISIBLE_DEVICES`, if it hides the host's GPUs from this container.
 pub fn container_gets_none(computer: &Computer) -> Option<&str> {
     let value = computer.environment.get(OF_CONTAINERS)?;
     let none = ["", "void", "none"].contains(&value.trim());
@@ -66,13 +66,13 @@ pub fn container_gets_none(computer: &Computer) -> Option<&str> {
     (none && lacks && computer.is_container()).then_some(value)
 }
 
-/// Whether this computer has no GPU of NVIDIA's, as far as its system and a driver, if it has one, can tell.
+/// Whether this computer has no NVIDIA GPU, as far as its system and its driver report.
 pub fn is_without_gpu(computer: &Computer) -> bool {
     let not_installed = matches!(&computer.nvidia.driver, Err(driver) if driver.trouble == DriverTrouble::NotInstalled);
     computer.plugged_in() == Some(0) && (not_installed || shows_none(computer))
 }
 
-/// Whether the driver works, and says that there is no GPU.
+/// Whether the driver works but reports no GPU.
 fn shows_none(computer: &Computer) -> bool {
     let trouble = computer.nvidia.driver.as_ref().err().map(|driver| driver.trouble);
     matches!(trouble, Some(DriverTrouble::NoGpu | DriverTrouble::Fails(100)))

@@ -1,4 +1,4 @@
-//! Computers that are made up, for readers who want to see what theirs does not show.
+//! Made-up computers, for readers who want to see problems that theirs does not have.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use Entry::{Locked, Text};
 type Files = &'static [(&'static str, Entry)];
 type Variables = &'static [(&'static str, &'static str)];
 
-/// Shared by all but the exceptions, which say so.
+/// The variables of most of them.
 const HOME: Variables = &[
     ("HOME", "/home/ada"),
     ("SHELL", "/bin/bash"),
@@ -31,7 +31,7 @@ const PC: Files = &[
 const CARD: Files = &[
     ("/sys/bus/pci/devices/0000:01:00.0/vendor", Text("0x10de\n")),
     ("/sys/bus/pci/devices/0000:01:00.0/class", Text("0x030000\n")),
-    // Its sound.
+    // The card's audio device.
     ("/sys/bus/pci/devices/0000:01:00.1/vendor", Text("0x10de\n")),
     ("/sys/bus/pci/devices/0000:01:00.1/class", Text("0x040300\n")),
 ];
@@ -193,7 +193,7 @@ pub fn computer(which: Which) -> Computer {
     }
 }
 
-/// The board of many a first project, with the two lines for its shell that go round, backtick included.
+/// A board for beginners, with two widespread lines for its shell, including the stray backtick.
 fn jetson() -> Computer {
     let files: Files = &[
         (

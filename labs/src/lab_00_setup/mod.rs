@@ -1,6 +1,6 @@
-//! Lab 00: setup. What of CUDA a computer has, and what to do about what it lacks. Also `cargo run --bin doctor`.
+//! Lab 00: setup. A computer's CUDA software, and how to install the rest. Also `cargo run --bin doctor`.
 //!
-//! Sections 2 and 3 are about the computer itself, whatever `--gpu` says; section 4 uses the machine of `--gpu`.
+//! Sections 2 and 3 examine the computer, whatever `--gpu` selects; section 4 uses the machine of `--gpu`.
 
 pub mod computer;
 pub mod findings;
@@ -109,7 +109,7 @@ fn four_layers(lab: &mut Lab) {
             .row(row!["toolkit", "nvcc: compiles CUDA C++", "NVIDIA's installer"])
             .row(row!["driver", "memory, copies, launches", "the system"]),
     );
-    // PyTorch takes the driver only; its packages have the libraries.
+    // PyTorch needs the driver only; its packages have the libraries.
     let alone = made_up::computer(Which::Driver);
     let has_nvcc = alone.on_path("nvcc").is_some() || !alone.toolkits().is_empty();
     lab.answer(
@@ -193,7 +193,7 @@ fn what_is_there(lab: &mut Lab, computer: &Computer) {
     }
 }
 
-/// Asks which CUDA counts where there are two, and whether what was compiled for the toolkit's runs.
+/// Asks which of two CUDA versions counts, and whether code for the toolkit's version runs.
 fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
     let driver = &computer.nvidia.driver.as_ref().ok()?.version;
     let toolkit = match computer.on_path("nvcc") {
@@ -220,7 +220,7 @@ fn two_versions(lab: &mut Lab, computer: &Computer) -> Option<(Guess, bool)> {
     Some((guess, runs))
 }
 
-/// Asks what becomes of the lines that a note brought to the start-up file, if one of them is broken.
+/// Asks for the effect of lines in the startup file, if one of them is broken.
 fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)> {
     let (number, _) = computer.made_up.and(computer.stray_backtick())?;
     let text = computer.startup_text()?;
@@ -248,7 +248,7 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
                 "The shell reads on to the end of the file in search of the closing backtick, and then gives up.",
             ),
     );
-    // What stands above the broken line counts, and nothing from there on.
+    // The lines above the broken one take effect, the others do not.
     let in_effect = match [first, second].map(|(line, _)| line < number) {
         [true, true] => "both",
         [true, false] => "first",
@@ -258,7 +258,7 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
     Some((guess, in_effect))
 }
 
-/// Asks for the first step. Where the driver works and libraries are missing there is more than one to choose from.
+/// Asks for the first step. If the driver works and libraries are missing, there are several to choose from.
 fn first_step(
     lab: &mut Lab,
     computer: &Computer,
@@ -333,7 +333,7 @@ fn first_step(
     None
 }
 
-/// How things stand, in a sentence or two.
+/// Summarises the state in a sentence or two.
 pub fn readiness(computer: &Computer, steps: &[Step]) -> &'static str {
     let nvidia = &computer.nvidia;
     let ready = nvidia.driver.is_ok()
@@ -395,7 +395,7 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::new("laptop", &["--computer", "laptop", "--gpu", "none"], "no NVIDIA GPU"),
     Run::new("driver", &["--computer", "driver", "--gpu", "sim:t4"], "only a driver"),

@@ -1,4 +1,4 @@
-//! Lab 03: the training loop. A complete one for numbers, then one for classes.
+//! Lab 03: the training loop. A complete loop for regression, then one for classification.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -231,7 +231,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     when_to_stop_the_clock(lab)
 }
 
-/// The number in a cell of a table.
+/// The number in a table's cell.
 fn number(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Figure(Figure { value: Value::Float(number), .. }) => Some(*number),
@@ -285,7 +285,7 @@ fn mean_absolute_error(
 }
 // ANCHOR_END: mean_absolute_error
 
-/// Four classes, and a network that gives each a score.
+/// Trains a network that scores four classes.
 fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let Options { batch_size, epochs, num_workers, pin_memory, .. } = *options;
     let device = lab.device();
@@ -293,7 +293,7 @@ fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());
     // ANCHOR: classes
     let x = Tensor::randn(&[1024, 16])?;
-    // The class of a sample says which of four random directions it points in most.
+    // A sample's class is the one of four random directions that it points in most.
     let y = x.matmul(&Tensor::randn(&[16, 4])?)?.argmax(1, false)?;
     let loader = DataLoader::new(
         TensorDataset::new([x, y])?,
@@ -452,13 +452,13 @@ fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duratio
     );
 }
 
-/// What a step needs memory for, as it is asked about.
+/// The uses of memory in a step, as answers to a question.
 const PARAMETERS: &str = "the model's parameters";
 const THE_BATCH: &str = "the batch";
 const HIDDEN: &str = "the outputs of the hidden layer";
 const STATE: &str = "the gradients and Adam's two averages";
 
-/// Every tensor of the training above, by the memory it is in.
+/// Every tensor of the training above, with the memory that it is in.
 fn where_everything_lives(
     lab: &mut Lab,
     model: &nn::Sequential,
@@ -574,7 +574,7 @@ fn where_everything_lives(
     Ok(())
 }
 
-/// A step like those of the training above, under the profiler.
+/// Draws a step like those of the training above, under the profiler.
 fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
     let guess = lab.predict(lab.gpu_or_cpu(
@@ -682,7 +682,7 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     Ok(())
 }
 
-/// What there is to see in the timeline of a step.
+/// Describes the timeline of a step.
 fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> String {
     let kind = timed("", done).kind.name();
     let says =
@@ -714,7 +714,7 @@ fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> Str
     )
 }
 
-/// One forward pass, timed in three ways.
+/// Times one forward pass in three ways.
 fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     // ANCHOR: wide
@@ -767,7 +767,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["after synchronize()", timed("synchronized_time", synchronized)])
             .row(row!["after item() has read a number", timed("read_time", read)]),
     );
-    // On a CPU the two passes take about the same time, and either may be the shorter.
+    // On a CPU, the two passes take about the same time, and either may be shorter.
     let share =
         (100.0 * returned.as_secs_f64() / synchronized.as_secs_f64()).min(100.0);
     lab.answer(guess, found("share_shown", share).unit("%").digits(0));
@@ -785,10 +785,10 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// A computer with few cores would warn of workers, and one without a GPU of pinned memory.
+/// With few cores, workers would cause a warning; without a GPU, pinned memory would.
 const STEADY: &[&str] = &["--num-workers", "0", "--pin-memory", "false"];
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { steady: STEADY, ..Run::NONE },
     Run {

@@ -1,5 +1,4 @@
-//! One training step, small enough to be taken while somebody waits: the lab takes it, the book draws it, and it needs less than
-//! a tenth of a second.
+//! One training step, fast enough for a live page (less than a tenth of a second). The lab runs it, the book draws it.
 
 use std::time::Duration;
 
@@ -8,22 +7,22 @@ use todevice::time::Instant;
 use todevice::trace::{Trace, record_function};
 use todevice::{Machine, ToOptions};
 
-/// A training step of the network of [the lab](super), once it has run before.
+/// A training step of the network of [the lab](super), after a warm-up step.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What happened, and when.
+    /// The trace of the step.
     pub trace: Trace,
-    /// When the host had moved the batch, when it had asked for all the rest, and when the loss was there.
+    /// The times at which the host had moved the batch, queued all other work, and read the loss.
     pub moved: Duration,
     pub queued: Duration,
     pub done: Duration,
-    /// Kernels that the host launched, and how long they ran: none on the CPU.
+    /// The number of launched kernels, and their total time; 0 on the CPU.
     pub launches: u64,
     pub computed: Duration,
     pub loss: f64,
 }
 
-/// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it: see [`step_on`].
+/// Trains one step on a simulated card, named as for `--gpu`, or on its host's CPU: see [`step_on`].
 ///
 /// ```
 /// use labs::lab_03_training_loop::step::one_step;
@@ -33,7 +32,7 @@ pub struct Step {
 /// # Ok::<(), labs::Error>(())
 /// ```
 pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<Step> {
-    // The host is the same beside each card, and only beside one its times are modelled.
+    // Each card has the same host, and only a card's host has modelled times.
     let machine: Machine = gpu.unwrap_or("sim:t4").parse()?;
     machine.enter(|| {
         manual_seed(0);
@@ -42,8 +41,8 @@ pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<
     })
 }
 
-/// Trains one step on a device of the current machine. The batch for a GPU is in pinned memory, and copied without
-/// waiting, if it is `pinned`.
+/// Trains one step on a device of the current machine. If `pinned`, a batch for a GPU is in pinned memory, and its copy
+/// does not block the host.
 pub fn step_on(batch: usize, pinned: bool, device: Device) -> crate::Result<Step> {
     let model = nn::Sequential::new((
         nn::Linear::new(16, 64)?,
@@ -64,7 +63,7 @@ pub fn step_on(batch: usize, pinned: bool, device: Device) -> crate::Result<Step
         ToOptions { device: Some(device), non_blocking: pinned, ..Default::default() };
 
     // ANCHOR: profile
-    // Not recorded: the first step takes memory.
+    // Not recorded: the first step allocates memory.
     train_step(&model, &mut optimizer, &batch, to)?;
     let before = Machine::current().counters();
     let (times, trace) =
@@ -85,8 +84,8 @@ pub fn step_on(batch: usize, pinned: bool, device: Device) -> crate::Result<Step
 }
 
 // ANCHOR: one_step
-/// Takes one training step, with its parts named. Returns how long the host took to
-/// queue all of it, how long until it had read the loss, and the loss.
+/// Runs one training step with named parts. Returns the host time until all work is
+/// queued, the time until the loss is read, and the loss.
 fn train_step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,

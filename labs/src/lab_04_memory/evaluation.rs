@@ -1,4 +1,4 @@
-//! Part A, section 5: what `eval()` and `no_grad` do for an evaluation.
+//! Part A, section 5: the effect of `eval()` and `no_grad` on an evaluation.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: dropout
 
     let mut table = Table::new(["mode", "recorded", "kept", "same output twice"]);
-    model.forward(&x)?; // the first takes memory for good
+    model.forward(&x)?; // the first pass allocates memory that stays
     for training in [true, false] {
         // ANCHOR: modes
         if training {
@@ -79,15 +79,15 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What [`look`] sees.
+/// The result of [`look`].
 struct Look {
     kept: u64,
     same: bool,
 }
 
 // ANCHOR: look
-/// What a forward pass leaves in memory, its output included; and whether a second one
-/// gives the same.
+/// The memory that a forward pass keeps, including its output; and whether a second
+/// pass gives the same result.
 fn look(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Look> {
     let before = memory_allocated(device);
     let output = forward()?;
@@ -99,7 +99,7 @@ fn look(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Look> {
 }
 // ANCHOR_END: look
 
-/// Passes with and without a graph, of a batch that is hardly any work and of one that is.
+/// Times passes with and without a graph, for a tiny batch and for a large one.
 fn is_it_faster(lab: &mut Lab, model: &nn::Sequential) -> crate::Result<()> {
     let device = lab.device();
     let mut table = Table::new(["one pass in eval()", "recorded", "no_grad"]);
@@ -141,7 +141,7 @@ fn is_it_faster(lab: &mut Lab, model: &nn::Sequential) -> crate::Result<()> {
     Ok(())
 }
 
-/// How long a forward pass takes, at best of a few.
+/// The shortest time of a few forward passes.
 fn shortest(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Duration> {
     let mut shortest = Duration::MAX;
     for _ in 0..3 {
@@ -155,7 +155,7 @@ fn shortest(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Dura
 }
 
 // ANCHOR: kept_by
-/// How many tensors an operation makes its graph keep, when nobody else holds them.
+/// The number of tensors that an operation's graph keeps alive.
 fn kept_by(
     leaf: &Tensor,
     operation: fn(&Tensor, &Tensor) -> Result<Tensor>,

@@ -1,4 +1,4 @@
-//! How the memory fills in training steps, block by block, up to a limit: a picture.
+//! Draws how training steps fill the memory up to a limit, block by block.
 
 use std::convert::Infallible;
 
@@ -10,7 +10,7 @@ use todevice::{GpuError, Machine, cuda};
 
 use crate::Lab;
 
-/// Who holds memory, from the one that is there longest to those that come and go.
+/// The owners of memory, from permanent to temporary.
 pub(crate) const OWNERS: [Owner; 7] = [
     ("cuBLAS workspace", Role::Workspace),
     ("parameters", Role::Parameter),
@@ -21,7 +21,7 @@ pub(crate) const OWNERS: [Owner; 7] = [
     ("temporary tensors", Role::Temporary),
 ];
 
-/// Whose a block is that was taken in this part of a step, and was or was not there when it ended.
+/// The owner of a block, by the part of the step that allocated it, and whether it stayed after that part.
 pub(crate) fn owner_of(part: &str, stays: bool) -> usize {
     let name = match part {
         "model" => "parameters",
@@ -104,7 +104,7 @@ pub(super) fn up_to_the_limit(
     Ok(())
 }
 
-/// A training step, its parts named. The forward pass casts to a type, if one is given.
+/// A training step with named parts. Autocasts the forward pass to a dtype, if given.
 pub(crate) fn step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,

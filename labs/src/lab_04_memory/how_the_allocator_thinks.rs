@@ -20,7 +20,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// A tensor that takes so many bytes. What is in it does not matter here.
+/// A tensor of this many bytes. Its contents do not matter here.
 fn bytes(bytes: usize, device: Device) -> Result<Tensor> {
     Tensor::empty((&[bytes / 4], device))
 }
@@ -70,8 +70,8 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: ladder
-/// What tensors hold, what the allocator has from the driver, and what the driver has
-/// given to everybody.
+/// The bytes that tensors hold, that the allocator has reserved from the driver, and
+/// that the driver has given to all programs.
 fn three_counts() -> Result<[u64; 3]> {
     let (free, total) = cuda::mem_get_info()?;
     Ok([cuda::memory_allocated(), cuda::memory_reserved(), total - free])
@@ -225,7 +225,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     cuda::empty_cache()?;
     let (_, total) = cuda::mem_get_info()?;
     // ANCHOR: fragments
-    // What there is already (cuBLAS's workspace), and 80 MiB.
+    // The memory in use (cuBLAS's workspace), and 80 MiB.
     let limit = cuda::memory_reserved() + 80 * MIB as u64;
     cuda::set_per_process_memory_fraction((limit as f64 + 0.5) / total as f64)?;
 
@@ -235,7 +235,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     }
     let made = tensors.len();
     let left: Vec<Tensor> = tensors.iter().step_by(2).cloned().collect();
-    drop(tensors); // every second dies
+    drop(tensors); // frees every second tensor
 
     let free = cuda::memory_reserved() - cuda::memory_allocated();
     let twelve = bytes(12 * MIB, device);
@@ -268,7 +268,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     let count = left.len();
     drop(left);
 
-    // The large one comes first, while nothing small lives.
+    // The large one comes first, while no small one exists.
     let large = bytes(12 * MIB, device);
     let small: Result<Vec<Tensor>> =
         (0..count).map(|_| bytes(2 * MIB, device)).collect();
@@ -315,8 +315,8 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: after_a_cut
-/// Takes 64 MiB and drops them, takes 12 MiB, which may be cut from them, and takes
-/// 64 MiB again. Returns how much is reserved for that.
+/// Allocates 64 MiB, frees them, allocates 12 MiB, which may be cut from them, and
+/// 64 MiB again. Returns the memory that is reserved for that.
 fn after_a_cut(device: Device) -> Result<u64> {
     cuda::empty_cache()?;
     let before = cuda::memory_reserved();
@@ -346,7 +346,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     );
     let device = lab.device();
     cuda::empty_cache()?;
-    // What earlier sections left, which a new notebook would not have: cuBLAS's workspace.
+    // Memory of earlier sections, which a new notebook would not have: cuBLAS's workspace.
     let (allocated, reserved) = (cuda::memory_allocated(), cuda::memory_reserved());
     cuda::reset_peak_memory_stats();
     let mut table = Table::new(["cell", "shows"]);
@@ -355,7 +355,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
 
     shows("In [3]  max_memory_allocated()", cuda::max_memory_allocated() - allocated);
     // ANCHOR: notebook
-    drop(Tensor::zeros((&[1], device))?); // something small, before, and gone
+    drop(Tensor::zeros((&[1], device))?); // a small tensor, allocated and freed
 
     let mut x = Tensor::empty((&[300, 300, 300], device))?;
     shows("In [7]  memory_reserved()", cuda::memory_reserved() - reserved);
@@ -417,7 +417,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The first line of an error, broken to be read.
+/// The first line of an error, wrapped.
 fn first_line(error: &Error) -> String {
     let message = error.to_string();
     crate::frame::render_text::wrap(message.lines().next().unwrap_or_default())

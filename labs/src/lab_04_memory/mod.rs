@@ -1,4 +1,4 @@
-//! Lab 04: memory. Part A asks why a GPU runs out of it, part B how its allocator thinks.
+//! Lab 04: memory. Part A asks why a GPU runs out of memory, part B how its allocator thinks.
 
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
@@ -37,8 +37,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 }
 
 // ANCHOR: counters
-/// The bytes that tensors hold. On a GPU PyTorch counts them; on the CPU this crate
-/// does.
+/// The bytes that tensors hold. PyTorch counts them on a GPU; this crate also counts
+/// them on the CPU.
 fn memory_allocated(device: Device) -> u64 {
     match device {
         Device::Cpu => Machine::current().host_memory().allocated() as u64,
@@ -46,7 +46,7 @@ fn memory_allocated(device: Device) -> u64 {
     }
 }
 
-/// The most there were since `reset_peak_memory_stats`.
+/// The peak since `reset_peak_memory_stats`.
 fn max_memory_allocated(device: Device) -> u64 {
     match device {
         Device::Cpu => Machine::current().host_memory().max_allocated() as u64,
@@ -63,7 +63,7 @@ fn reset_peak_memory_stats(device: Device) {
 // ANCHOR_END: counters
 
 // ANCHOR: peak_of_a_step
-/// The most bytes that are allocated in a training step.
+/// The peak memory of a training step, in bytes.
 fn peak_of_a_step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,
@@ -91,10 +91,10 @@ fn step(
 }
 // ANCHOR_END: peak_of_a_step
 
-/// Stands for whatever a program does with a tensor.
+/// Stands for any use of a tensor.
 fn use_it(_tensor: &Tensor) {}
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

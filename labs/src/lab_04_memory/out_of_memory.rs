@@ -106,7 +106,7 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// A report with its first line, PyTorch's message, broken to be read.
+/// A report whose first line, PyTorch's message, is wrapped.
 fn wrapped(error: &Error) -> String {
     let report = error.report();
     let (message, rest) = report.split_once('\n').unwrap_or((&report, ""));
@@ -123,7 +123,7 @@ fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {
              one float. How many KiB does the list keep alive?",
         )
         .unit("KiB")
-        .tolerance(0.1) // the hidden layer's results alone, without the small blocks beside them
+        .tolerance(0.1) // counts only the hidden layer's results, not the small blocks
         .because(
             "A loss holds its graph, and the graph holds what the layers keep for the backward pass. For each batch that is \
              ReLU's output, 512 times 256 floats or 512 KiB, and a few small blocks.",

@@ -1,4 +1,4 @@
-//! Part A, the end of section 6: what to do about activations that do not fit.
+//! Part A, the end of section 6: remedies for activations that do not fit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{max_memory_allocated, memory_allocated, reset_peak_memory_stats};
 use crate::frame::clock::wait_for;
 use crate::{Lab, Table, Text, bytes, exact, row, timed};
 
-/// Four of them make a network that keeps much for its size.
+/// Four of these blocks make a small network with many activations.
 // ANCHOR: block
 fn block() -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((
@@ -35,7 +35,7 @@ fn at_once(blocks: &Blocks, x: &Tensor, y: &Tensor) -> Result<()> {
 // ANCHOR_END: at_once
 
 // ANCHOR: in_parts
-/// Gradient accumulation: `backward` adds to the gradients that are there.
+/// Gradient accumulation: `backward` adds to existing gradients.
 fn in_parts(blocks: &Blocks, x: &Tensor, y: &Tensor) -> Result<()> {
     let rows = x.size(0)? / 4;
     for (x, y) in x.split(rows, 0)?.iter().zip(&y.split(rows, 0)?) {
@@ -127,7 +127,7 @@ pub(super) fn two_remedies(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What a forward and a backward pass take.
+/// The cost of a forward and a backward pass.
 struct Cost {
     peak: u64,
     time: Duration,
@@ -137,7 +137,7 @@ struct Cost {
 fn cost_of(step: Step, blocks: &Blocks, x: &Tensor, y: &Tensor) -> Result<Cost> {
     let device = x.device();
     let parameters = || blocks.iter().flat_map(|block| block.parameters());
-    step(blocks, x, y)?; // not measured: the first time the driver is asked for memory
+    step(blocks, x, y)?; // not measured: the first step requests memory from the driver
     parameters().for_each(|parameter| parameter.zero_grad());
     wait_for(device)?;
 
@@ -154,7 +154,7 @@ fn cost_of(step: Step, blocks: &Blocks, x: &Tensor, y: &Tensor) -> Result<Cost> 
     Ok(Cost { peak, time, gradients })
 }
 
-/// How far two sets of gradients are apart, at most, as a share of the largest.
+/// The largest difference between two sets of gradients, relative to the largest gradient.
 fn difference(one: &[Vec<f32>], other: &[Vec<f32>]) -> f32 {
     let (one, other) = (one.concat(), other.concat());
     let largest = one.iter().fold(0.0f32, |largest, number| largest.max(number.abs()));

@@ -1,4 +1,4 @@
-//! Part B, the end of section 8: what asking the driver costs, and how rarely it happens.
+//! Part B, the end of section 8: the cost of driver calls, and how rare they are.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ pub(super) fn why_there_is_one(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: driver
-/// How long it takes to get 64 MiB from the driver, to get them from the cache, and to
-/// give them back to the driver. `before` gives the GPU something to do meanwhile.
+/// The times to get 64 MiB from the driver, to get them from the cache, and to return
+/// them to the driver. `before` gives the GPU some work first.
 fn three_calls(
     device: Device,
     before: impl Fn() -> Result<()>,
@@ -26,7 +26,7 @@ fn three_calls(
 
     before()?;
     let start = Instant::now();
-    let x = Tensor::empty((&sizes, device))?; // nothing is cached: asks the driver
+    let x = Tensor::empty((&sizes, device))?; // the cache is empty: asks the driver
     let from_the_driver = start.elapsed();
     drop(x);
 
@@ -48,7 +48,7 @@ fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
     lab.part("driver");
     let device = lab.device();
     let x = Tensor::ones((&[1024, 1024], device))?;
-    x.matmul(&x)?; // not timed: the first takes memory
+    x.matmul(&x)?; // not timed: the first product allocates memory
     let idle = three_calls(device, cuda::synchronize)?;
     let busy = three_calls(device, || {
         cuda::synchronize()?;

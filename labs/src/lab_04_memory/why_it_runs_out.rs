@@ -1,4 +1,4 @@
-//! Part A: why it runs out. Who has the memory, for how long, and how much at most.
+//! Part A: why a GPU runs out of memory. The owners of memory, its lifetimes, and the peak.
 
 use std::cmp::Ordering;
 
@@ -101,7 +101,7 @@ pub(super) fn mlp() -> Result<nn::Sequential> {
 }
 // ANCHOR_END: mlp
 
-/// Who can own bytes in section 2, and the figure that says how many.
+/// The owners of bytes in section 2, each with its figure.
 const OWNERS: [(&str, &str); 7] = [
     ("parameters", "parameters_bytes"),
     ("gradients", "gradients_bytes"),
@@ -112,7 +112,7 @@ const OWNERS: [(&str, &str); 7] = [
     ("cuBLAS workspace", "workspace_bytes"),
 ];
 
-/// What their bytes are for, which decides how they are drawn.
+/// The roles of their bytes, which decide how they are drawn.
 const ROLES: [Role; 7] = [
     Role::Parameter,
     Role::Gradient,
@@ -123,7 +123,7 @@ const ROLES: [Role; 7] = [
     Role::Workspace,
 ];
 
-/// What is to be put in order in section 2, and the owners whose bytes it has.
+/// The items to order in section 2, each with its owners.
 const COMPARED: [(&str, &[&str]); 4] = [
     ("the activations", &["activations"]),
     ("Adam's two moments", &["exp_avg", "exp_avg_sq"]),
@@ -262,15 +262,15 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// As a table has room for it.
+/// The short name for a table.
 fn in_short(owner: &str) -> &str {
     owner.trim_start_matches("cuBLAS ")
 }
 
-/// Which of the stages of [`one_step`] is the forward pass.
+/// The stage of [`one_step`] that is the forward pass.
 const FORWARD: usize = 2;
 
-/// Who owns how many bytes, after each part of a training step.
+/// The bytes of each owner, after each part of a training step.
 fn one_step(lab: &Lab, batch_size: usize) -> Result<Vec<(&'static str, Owned)>> {
     let device = lab.device();
     // ANCHOR: one_step
@@ -335,7 +335,7 @@ fn owners(model: &nn::Sequential, optimizer: &optim::Adam, batch: &[Tensor]) -> 
 }
 // ANCHOR_END: owners
 
-/// A mebibyte of floats: what stands for a batch where only its bytes matter.
+/// A mebibyte of floats: stands for a batch if only its size matters.
 const MIB: [usize; 1] = [1 << 18];
 
 fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {

@@ -1,5 +1,5 @@
-//! Lab 05: monitoring. It reads the table of nvidia-smi. What a GPU that is not busy waits for is a matter of lab 09,
-//! which watches training loops with what is here.
+//! Lab 05: monitoring. It reads the table of nvidia-smi. Lab 09 uses this module to find out what an idle GPU waits
+//! for.
 
 use std::time::Duration;
 
@@ -34,17 +34,17 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     the_table::sections(lab)
 }
 
-/// A reading that not every card, nor every system, gives.
+/// A reading that some cards or systems lack.
 pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
     found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
 }
 
-/// What the monitor says of a loop.
+/// The monitor's readings of a loop: GPU, and CPU usage.
 pub(crate) type Seen = (Gpu, Option<f64>);
 
 // ANCHOR: watched
-/// Trains until training is all that the monitor's counters have seen. Then looks at
-/// the GPU, and at how busy the CPU was, in percent of one core.
+/// Trains until the monitor's counters have seen only training. Then reads the GPU's
+/// state, and the CPU usage in percent of one core.
 pub(crate) fn watched(
     device: Device,
     mut step: impl FnMut() -> Result<()>,
@@ -61,7 +61,7 @@ pub(crate) fn watched(
 }
 // ANCHOR_END: watched
 
-/// A network for pictures of 32 × 32 pixels, and what trains it.
+/// A network for images of 32 × 32 pixels, and its optimizer.
 pub(crate) struct Training {
     pub(crate) model: nn::Sequential,
     optimizer: optim::SGD,
@@ -91,21 +91,21 @@ impl Training {
     // ANCHOR_END: network
 }
 
-/// Pictures in a step, where nothing else is said.
+/// The default number of images in a step.
 pub(crate) const BATCH: usize = 1024;
 
-/// Pictures and their classes, on the host.
+/// Images and their classes, on the host.
 pub(crate) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
     Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
 }
 
-/// Long enough for the monitor to forget what was before.
+/// Waits until the monitor has forgotten earlier work.
 pub(crate) fn pause() {
     todevice::time::sleep(monitor::sample_period() + Duration::from_millis(1));
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

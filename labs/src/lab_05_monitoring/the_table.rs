@@ -1,4 +1,4 @@
-//! What nvidia-smi says.
+//! The table of nvidia-smi.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
              `nvidia-smi` show for this program?",
         )
         .unit("MiB")
-        .tolerance(0.25) // which is less than drivers and cards differ by
+        .tolerance(0.25) // larger than the differences between drivers and cards
         .because(
             "CUDA itself takes memory as soon as a program uses the GPU: its context. The allocator adds a segment of \
              2 MiB.",
@@ -83,7 +83,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What the fields of the table say, in its order.
+/// The meaning of the table's fields, in its order.
 fn fields() -> Table {
     Table::new(["field", "what it says"])
         .row(row!["CUDA UMD Version", "the newest CUDA that this driver can run"])
@@ -172,7 +172,7 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: moments
-/// What the monitor says before a training run, during it, and after it.
+/// The monitor's readings before, during and after a training run.
 fn moments(seed: u64, device: Device) -> Result<[(&'static str, Gpu); 6]> {
     let look = || monitor::gpu(device.index());
     cuda::empty_cache()?;
@@ -220,7 +220,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     let mut training = Training::new(lab.seed(), device)?;
     let (x, y) = pictures(BATCH)?;
-    training.step(&x.to(device)?, &y.to(device)?)?; // the batch is dropped after it
+    training.step(&x.to(device)?, &y.to(device)?)?; // the batch is freed after it
     wait_for(device)?;
 
     // ANCHOR: ladder
@@ -294,7 +294,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
 fn who_else(lab: &mut Lab) -> crate::Result<()> {
     lab.section_apart(4, "Who else is there", "it depends on what other programs hold");
     let device = lab.device();
-    // Without another program nobody could tell.
+    // Without another program, the answer is unknown.
     let is_shared = match lab.gpu() {
         Some(gpu) => {
             let processes = monitor::gpu(gpu.index())?.processes;
@@ -349,7 +349,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         .collect::<Result<Vec<_>>>();
     // ANCHOR_END: too_much
     let outcome = outcome.map(drop);
-    cuda::empty_cache()?; // of the parts that fitted
+    cuda::empty_cache()?; // frees the parts that did fit
     let too_much = parts * PART;
     lab.table(
         Table::new(["", "MiB"])
@@ -360,7 +360,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     );
     let error = match outcome {
         Ok(()) => {
-            drop(guess); // Which of the others it is, no figure here can tell.
+            drop(guess); // No figure here can tell the others apart.
             lab.prose(
                 "It fits, although the card has less free. This driver spills memory into the host's, as it does on Windows, and \
                  whatever is spilled is read over the PCI bus: your program does not fail, it crawls. NVIDIA's control panel \
@@ -455,7 +455,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     };
     lab.answer(guess, reading("waiting_cpu", cpu_of(WAITS_FOR_A_GPU)).unit("%"));
     let verdict = match cpu_of(LARGE_PRODUCTS) {
-        // What a real clock gives differs from run to run.
+        // Measured values differ from run to run.
         Some(percent) if percent > 150 && Machine::current().time_is_modelled() => {
             "100 % is one thread that does not rest. The large products show more, because they are shared among the cores."
         }
@@ -474,16 +474,16 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Rows of section 5 that something is said of.
+/// Rows of section 5 that the text mentions.
 const LARGE_PRODUCTS: &str = "large products";
 const WAITS_FOR_A_GPU: &str = "waits for a GPU";
 
-/// For how long the host is looked at. A real system counts in steps of 10 ms.
+/// The length of an observation. A real system counts in steps of 10 ms.
 fn look() -> Duration {
     Duration::from_millis(modelled_or_measured(4, 200))
 }
 
-/// A figure of what is not known everywhere.
+/// A figure whose value may be unknown.
 fn if_known(
     kind: fn(&'static str, Value) -> Figure,
     name: &'static str,
@@ -492,7 +492,7 @@ fn if_known(
     kind(name, value.map_or_else(|| "N/A".into(), Into::into))
 }
 
-/// Pictures as bytes. Each sample costs the CPU something: it is made floats of mean 0.
+/// Images as bytes. Each sample costs the CPU some time: it becomes floats of mean 0.
 struct Pictures {
     pixels: Tensor,
 }
@@ -513,7 +513,7 @@ impl Dataset for Pictures {
 }
 
 impl Pictures {
-    /// So many, over and over again.
+    /// Makes `kept` images, used repeatedly.
     fn new(kept: usize) -> Result<Pictures> {
         Ok(Pictures { pixels: (Tensor::rand(&[kept, 1024])? * 255.0)?.to(DType::U8)? })
     }

@@ -10,7 +10,7 @@ use super::{Training, pictures, reading};
 use crate::frame::clock::wait_for;
 use crate::{Lab, hardware, measured, text};
 
-/// What is drawn: the latest samples.
+/// The latest samples, to be drawn.
 #[derive(Default)]
 struct History {
     utilization: Vec<f64>,
@@ -18,8 +18,8 @@ struct History {
     cpu: Vec<f64>,
 }
 
-/// A fifth of the samples before the run, a fifth after it: at least one with what it held dropped, and the last with
-/// the cache emptied too.
+/// A fifth of the samples are before the run, a fifth after it: at least one after its tensors are freed, and the last
+/// one with an empty cache too.
 pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
     lab.section(1, "A training run on the monitor");
     let device = lab.device();
@@ -69,7 +69,7 @@ pub(super) fn section(lab: &mut Lab, samples: usize) -> crate::Result<()> {
     Ok(())
 }
 
-/// A sample is as long as the counters look back; without a GPU, long enough to be seen.
+/// A sample lasts as long as the counters' window; without a GPU, long enough to be seen.
 fn period(device: Device) -> std::time::Duration {
     if device.is_cuda() {
         monitor::sample_period()

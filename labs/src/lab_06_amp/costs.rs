@@ -1,4 +1,4 @@
-//! What a type costs on two cards, and when the smaller one is slower.
+//! The cost of each dtype on two cards, and when a smaller dtype is slower.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::frame::clock::{modelled_or_measured, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
-/// How long the device itself takes for `run`, without the host's part.
+/// The device's time for `run`, without the host's part.
 fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration> {
     if !device.is_cuda() {
         return Ok(time_of(device, run)?.1);
     }
     let busy = Tensor::empty((&[1 << 22], device))?;
-    run()?; // not timed: the first takes memory
+    run()?; // not timed: the first run allocates memory
     let timing = EventOptions { enable_timing: true };
     let (start, end) = (Event::new(timing), Event::new(timing));
     wait_for(device)?;
-    busy.zero_()?; // something to do, while the host asks for the rest
+    busy.zero_()?; // work for the device while the host queues the rest
     start.record()?;
     run()?;
     end.record()?;
@@ -33,7 +33,7 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
 }
 // ANCHOR_END: on_gpu
 
-/// What there is to time: a name, and its time on a device.
+/// A job to time: its name, and its time on a device.
 type Job = (&'static str, fn(Device) -> Result<Duration>);
 
 const JOBS: [Job; 7] = [
@@ -102,7 +102,7 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         "A CPU has no tensor cores. It converts 16 bits to 32 and back, so it may even take longer with them. The \
          second column is that of a simulated card.",
     );
-    // What a CPU gains hangs on what else it does at the time, so only the table shows it.
+    // A CPU's gain depends on its other work, so only the table shows it.
     let mut products = lab.gpu_or_cpu(
         format!(
             "Here the product is {}. On the {other_name} it is {}.",
@@ -152,17 +152,17 @@ const FLOAT16: usize = 3;
 const SIZES_OF_1023: usize = 4;
 const RELU: usize = 5;
 
-/// What differs by less is the same time.
+/// Smaller differences count as equal.
 fn is_shorter(one: f64, other: f64) -> bool {
     one < 0.95 * other
 }
 
-/// Whether these are the times of a card with tensor cores for float16, and none for bfloat16.
+/// Whether these are the times of a card with tensor cores for float16, but not for bfloat16.
 fn emulates_bfloat16(times: &[f64]) -> bool {
     is_shorter(times[FLOAT16], times[0]) && !is_shorter(times[BFLOAT16], times[0])
 }
 
-/// Which of the shorter types a product gains from: `faster in float16, and no faster in TF32 and bfloat16`.
+/// The shorter types that make a product faster: `faster in float16, and no faster in TF32 and bfloat16`.
 fn gains(times: &[f64]) -> String {
     let types = [("TF32", 1), ("bfloat16", BFLOAT16), ("float16", FLOAT16)];
     let (gain, lose): (Vec<_>, Vec<_>) =
@@ -183,7 +183,7 @@ fn modelled_there(name: &'static str, time: Duration) -> Figure {
     modelled(name, time.as_secs_f64() * 1e3).unit("ms").digits(3)
 }
 
-/// A step of training with so many rows in a batch, and layers that wide: how long it takes, and its memory.
+/// The time and the memory of a training step with `rows` rows per batch and layers of width `width`.
 fn step_of(
     device: Device,
     [rows, width]: [usize; 2],
@@ -215,8 +215,8 @@ fn step_of(
             scaler.update()
         };
         // ANCHOR_END: step
-        step()?; // not timed: the first takes memory
-        // A modelled step takes as long as the one before.
+        step()?; // not timed: the first step allocates memory
+        // All modelled steps take the same time.
         let steps = modelled_or_measured(1, 3);
         let times = (0..steps).map(|_| Ok(time_of(device, &mut step)?.1));
         Ok(median(times.collect::<Result<_>>()?))
@@ -288,7 +288,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         "The memory is that of the {}, which is simulated.",
         exact("other_card", other_name)
     ));
-    // On a CPU launches are no matter.
+    // On a CPU, launches do not matter.
     let (card, times) =
         lab.gpu_or_cpu(("Here", times_here), ("On that card", times_there));
     lab.prose(Text::from(format!("{card} {}", when_it_pays(&times))).raced());
@@ -299,7 +299,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What the times of three pairs say, from the smallest work to the largest.
+/// Interprets the times of three pairs, from the smallest work to the largest.
 fn when_it_pays(times: &[f64]) -> &'static str {
     let pays: Vec<bool> =
         times.chunks(2).map(|pair| is_shorter(pair[1], pair[0])).collect();

@@ -1,4 +1,4 @@
-//! A network of convolutions on images: where mixed precision has something to gain.
+//! A network of convolutions on images, which profits from mixed precision.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn convolutions(
         nn::MaxPool2d::new(2), // half as high and half as wide
         nn::Conv2d::new(8, 16, (3, padded(1)))?,
         nn::ReLU,
-        nn::MaxPool2d::new((height / 2, width / 2)), // the largest, wherever it is
+        nn::MaxPool2d::new((height / 2, width / 2)), // the maximum, wherever it is
         nn::Flatten::default(),
         nn::Linear::new(16, 10)?,
     ));
@@ -57,13 +57,13 @@ fn convolutions(
 }
 // ANCHOR_END: convolutions
 
-/// Images in a batch that the network learns from: few, so that it takes many steps.
+/// Images per batch in learning: few, so that there are many steps.
 const LEARNED_FROM: usize = 8;
 
 /// Images, and the class of each.
 type Images = (Tensor, Tensor);
 
-/// What a training run came to.
+/// The result of a training run.
 struct Trained {
     loss: f64,
     skipped: usize,
@@ -108,7 +108,7 @@ fn train(
     Ok(Trained { loss, skipped, times })
 }
 
-/// The share of images whose class the network says.
+/// The share of correctly classified images.
 fn share_right(
     model: &nn::Sequential,
     half: Option<DType>,
@@ -132,7 +132,7 @@ fn share_right(
     Ok(right / images as f64)
 }
 
-/// What the network is trained in.
+/// The dtypes of training.
 const WAYS: [(&str, Option<DType>); 3] = [
     ("float32", None),
     ("float16, scaler", Some(DType::F16)),
@@ -169,7 +169,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// Trains the network in each way, and says what it has learned.
+/// Trains the network in each dtype, and prints its accuracy.
 fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
     let (device, seed, shape) = (lab.device(), lab.seed(), sets.train.shape());
     let count = options.images.min(sets.train.len());
@@ -200,7 +200,7 @@ fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
         let shown = (0..options.epochs).flat_map(|_| &train_loader);
         let trained = train(&model, half, 65536.0, shown, &progress, device)?;
         let right = share_right(&model, half, &test_loader, device)?;
-        // On a real GPU it depends on the cuDNN that is there, if any is.
+        // On a real GPU, this depends on the installed cuDNN, if any.
         let skipped = rounded_by("image_skipped", trained.skipped, device);
         table = table.row(row![
             name,
@@ -214,18 +214,18 @@ fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
     Ok(())
 }
 
-/// What a step takes in each way, with a batch that is large enough to keep a card busy.
+/// The cost of a step in each dtype, with a batch that is large enough to keep a card busy.
 fn steps(
     lab: &mut Lab,
     options: &Options,
     images: &vision::Images,
 ) -> crate::Result<Vec<Duration>> {
     let (device, seed) = (lab.device(), lab.seed());
-    // The same images again, if there are too few.
+    // Repeats the images if there are too few.
     let indices: Vec<usize> =
         (0..options.batch_size).map(|i| i % images.len()).collect();
     let batch = images.get_batch(&indices)?;
-    // A modelled step takes as long as the one before.
+    // All modelled steps take the same time.
     let repeated = modelled_or_measured(1, 5);
     lab.print(text!(
         "A step with a batch of {}:",
@@ -241,7 +241,7 @@ fn steps(
             // With a scale that skips no step.
             train(&model, half, 1024.0, batches, &Progress::hidden(), device)
         })?;
-        let time = median(trained.times[1..].to_vec()); // the first takes memory
+        let time = median(trained.times[1..].to_vec()); // the first step allocates memory
         let mut cells = row![name, timed("image_step", time).digits(2)];
         let memory =
             |peak: u64| observed("image_memory", peak.div_ceil(1024)).unit("KiB");

@@ -48,7 +48,7 @@ pub struct Options {
     pub data: Option<Sets>,
 }
 
-/// No section builds on another, so one that is asked for runs alone.
+/// No section builds on another, so a selected one runs alone.
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     first_product(lab.device())?;
     if lab.section(1, "A number in sixteen bits") {
@@ -78,7 +78,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The names of the types, as PyTorch has them.
+/// PyTorch's name of a dtype.
 fn name_of(dtype: DType) -> &'static str {
     match dtype {
         DType::F16 => "float16",
@@ -87,7 +87,7 @@ fn name_of(dtype: DType) -> &'static str {
     }
 }
 
-/// How long it takes until the work of `run` is done.
+/// The time until the work of `run` is done.
 fn time_of<R>(
     device: Device,
     run: impl FnOnce() -> Result<R>,
@@ -99,19 +99,19 @@ fn time_of<R>(
     Ok((result, start.elapsed()))
 }
 
-/// With its first product the library takes memory of its own, which no section is to count.
+/// Computes a product. The library allocates its own memory for the first one, which no section should count.
 fn first_product(device: Device) -> Result<()> {
     let x = Tensor::ones((&[8, 8], device))?;
     x.matmul(&x).map(drop)
 }
 
-/// The time in the middle of some.
+/// The median of some times.
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]
 }
 
-/// A share of numbers, in percent.
+/// A share in percent.
 fn percent(name: &'static str, share: f64) -> Figure {
     exact(name, 100.0 * share).unit("%").digits(0)
 }
@@ -120,7 +120,7 @@ fn kibibytes(name: &'static str, bytes: u64) -> Figure {
     exact(name, bytes.div_ceil(1024)).unit("KiB")
 }
 
-/// The memory of the GPU that `run` takes at the most, beside what was taken before.
+/// The peak GPU memory of `run`, above the memory already in use.
 fn peak_of<R>(
     device: Device,
     run: impl FnOnce() -> crate::Result<R>,
@@ -134,7 +134,7 @@ fn peak_of<R>(
     Ok((result, Some(cuda::max_memory_allocated() - before)))
 }
 
-/// Another card to compare with, simulated on every machine: a T4 beside a newer card, and a newer one beside all else.
+/// Another, simulated card for comparison: a T4 if this card is newer, otherwise a newer one.
 fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
     let newer = compute_capability(device)? >= 8;
     let (profile, name) =
@@ -142,7 +142,7 @@ fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
     Ok((profile.parse()?, name))
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

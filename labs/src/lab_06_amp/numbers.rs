@@ -1,4 +1,4 @@
-//! What of a number is left in 16 bits.
+//! Numbers in 16 bits.
 
 use std::f32::consts::PI;
 use std::fmt::{Display, LowerExp};
@@ -9,7 +9,7 @@ use todevice::{bf16, f16};
 
 use crate::{Lab, Prediction, Table, exact, row};
 
-/// A floating point type: its bits, and what it makes of an f32.
+/// A floating point type: its bits, and its conversion from f32.
 struct Format {
     name: &'static str,
     exponent: u32,
@@ -26,7 +26,7 @@ const FORMATS: [Format; 4] = [
     Format::new("float16", 5, 10, |x| f16::from_f32(x).to_f32()),
 ];
 
-/// The nearest number with 10 bits of fraction; a tie goes to the one further from 0.
+/// The nearest number with 10 bits of fraction; a tie rounds away from 0.
 fn tf32(x: f32) -> f32 {
     f32::from_bits((x.to_bits() + 0x1000) & !0x1fff)
 }
@@ -57,7 +57,7 @@ impl Format {
         format!("{sign} {power:0wide$b} {fraction:0long$b}")
     }
 
-    /// The type as a picture has it, with the bits of a number.
+    /// The type in a picture, with the bits of a number.
     fn drawn(&self, x: f32) -> bits::Format {
         let of_number = self.bits(x);
         let mut parts = of_number.split(' ').map(str::to_owned);
@@ -65,7 +65,7 @@ impl Format {
         bits::Format {
             name: self.name.to_owned(),
             bits: std::array::from_fn(|_| parts.next().unwrap_or_default()),
-            // TF32 is only what is multiplied: in memory it is float32.
+            // TF32 is a format for products only: in memory, it is float32.
             stored: if self.name == "TF32" {
                 32
             } else {
@@ -81,7 +81,7 @@ impl Format {
         ((1.0 + 2f64.powi(-(self.fraction as i32))) as f32).to_string()
     }
 
-    /// The power of two of its smallest number with all bits of fraction.
+    /// The exponent of its smallest normal number.
     fn smallest_exponent(&self) -> i32 {
         2 - (1 << (self.exponent - 1))
     }
@@ -92,7 +92,7 @@ impl Format {
     }
 }
 
-/// As one would write it by hand: `65504`, `6.0e-8`.
+/// As written by hand: `65504`, `6.0e-8`.
 fn short<T: Copy + Into<f64> + Display + LowerExp>(x: T) -> String {
     let size = x.into().abs();
     if size == 0.0 || size.is_infinite() || (1e-3..1e6).contains(&size) {

@@ -1,4 +1,4 @@
-//! The loss is multiplied before the backward pass, and the gradients are divided after it.
+//! Loss scaling: multiplies the loss before the backward pass, and divides the gradients after it.
 
 use todevice::amp::{self, GradScaler, GradScalerOptions};
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
@@ -61,7 +61,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     // ANCHOR_END: walk
     let mut table = Table::new(["step", "scale", "the step is", "new scale"]);
-    // The largest scale with which a step was taken, and the first step that such a scale was too much for.
+    // The largest scale with a successful step, and the first step for which such a scale was too large.
     let (mut good, mut once_good) = (0.0f64, None);
     for (step, &(scale, taken, _, new_scale)) in (1..).zip(&walk) {
         if taken {
@@ -123,7 +123,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let loss = amp::autocast(half, || loss_of(&model, &x, &y, 1))?;
     scaler.scale(&loss)?.backward()?;
     let options = ClipGradNormOptions::default();
-    // A limit of infinity clips nothing, and the norm comes back.
+    // A limit of infinity clips nothing. The call returns the norm.
     let too_early =
         clip_grad_norm_(&model.parameters(), f64::INFINITY, options)?.item()?;
     scaler.unscale_(&optimizer)?;

@@ -10,13 +10,11 @@ use super::scaling::scaler_of;
 use super::{Options, kibibytes, median, name_of, peak_of, percent, time_of};
 use crate::{Lab, Prediction, Table, Text, exact, row, text, timed};
 
-/// Points that are classified.
 const POINTS: usize = 1024;
-/// The width of the hidden layers.
 const HIDDEN: usize = 64;
 
 // ANCHOR: rings
-/// Points in a square, and which of three rings around its middle each is in.
+/// Points in a square, and the class of each: one of three rings around the middle.
 pub(super) fn rings(seed: u64, device: Device) -> Result<(Tensor, Tensor)> {
     manual_seed(seed);
     let x = ((Tensor::rand(&[POINTS, 2])? * 2.0)? - 1.0)?;
@@ -44,14 +42,14 @@ pub(super) fn classifier(seed: u64, device: Device) -> Result<nn::Sequential> {
 // ANCHOR_END: network
 
 // ANCHOR: options
-/// Autocast to that type; without one, it casts nothing.
+/// Autocast to this type; without a type, it casts nothing.
 pub(super) fn casting(half: Option<DType>, device: Device) -> AutocastOptions {
     AutocastOptions { dtype: half, enabled: half.is_some(), ..device.into() }
 }
 // ANCHOR_END: options
 
 // ANCHOR: loss
-/// The forward pass and the loss, the mean over that many batches as large as this one.
+/// The forward pass and the loss: the mean over `batches` batches as large as this one.
 pub(super) fn loss_of(
     model: &nn::Sequential,
     x: &Tensor,
@@ -63,7 +61,7 @@ pub(super) fn loss_of(
 }
 // ANCHOR_END: loss
 
-/// The lines of section 3 that are asked about.
+/// The lines of section 3 that a question is about.
 const FORWARD: &str = "\
 let hidden = first.forward(&x)?;
 let active = hidden.relu()?;
@@ -213,7 +211,7 @@ fn types_of(types: &[DType]) -> String {
     types.iter().map(short).collect::<Vec<_>>().join(" to ")
 }
 
-/// The gradients of the results of the layers, after a step backward.
+/// The gradients of the layers' results, after a backward pass.
 fn gradients(
     seed: u64,
     half: Option<DType>,
@@ -254,12 +252,12 @@ fn zeros(x: &Tensor) -> Result<f64> {
     x.eq(0.0)?.to(DType::F32)?.mean()?.item()
 }
 
-/// The power of two of a number.
+/// The exponent of a number.
 fn exponent(x: f32) -> i32 {
     (x.to_bits() >> 23 & 0xff) as i32 - 127
 }
 
-/// The power of two of the number in the middle, zeros aside.
+/// The exponent of the median number, without zeros.
 fn usual_size(x: &Tensor) -> Result<i32> {
     let mut sizes: Vec<i32> = x
         .to(Device::Cpu)?
@@ -286,7 +284,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number("06-vanish", question)
             .unit("%")
-            .tolerance(0.1) // whoever expects nearly all of them is right
+            .tolerance(0.1) // so that "nearly all" is right
             .because(
                 "The more examples a loss is averaged over, the smaller the gradient of each, and whatever is less \
                  than 2^-25 is rounded to 0.",
@@ -299,7 +297,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     all.retain(|x| *x != 0.0);
     // ANCHOR: lost
-    // Up to the first size a float16 becomes 0, and below the second it has fewer digits.
+    // Up to the first size, a float16 becomes 0. Below the second, it has fewer digits.
     let (half_of_smallest, all_digits) = (2f32.powi(-25), 2f32.powi(-14));
     let lost = all.iter().filter(|x| x.abs() <= half_of_smallest).count();
     let worn = all.iter().filter(|x| x.abs() < all_digits).count() - lost;
@@ -366,7 +364,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The numbers by powers of two, four at a time.
+/// A histogram by exponents, four at a time.
 fn histogram(numbers: &[f32]) -> String {
     let sizes: Vec<i32> = numbers.iter().copied().map(exponent).collect();
     let first = -40;
@@ -389,7 +387,7 @@ fn histogram(numbers: &[f32]) -> String {
     lines.join("\n")
 }
 
-/// What a training run came to.
+/// The result of a training run.
 struct Trained {
     loss: f64,
     accuracy: f64,
@@ -442,7 +440,7 @@ fn train(
     Ok(Trained { loss, accuracy: right, skipped, step_time: median(times), peak })
 }
 
-/// Why one type is not the fastest.
+/// Why a dtype is not the fastest.
 const MORE_LAUNCHES: &str = "Its kernels have less to move, but there are more of them, and it is launching them that takes the time.";
 const ANOTHER_IS_FASTER: &str = "Another of the four takes less time here.";
 

@@ -1,4 +1,4 @@
-//! The same program, the same numbers: the same bits?
+//! Same program, same numbers: same bits?
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn network(device: Device) -> Result<nn::Sequential> {
     Ok(net)
 }
 
-/// 32 images of noise, each of a class.
+/// 32 images of noise, each with a class.
 fn data(device: Device) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..32).map(|image| image % 10).collect();
     let x = Tensor::randn(&[32, 1, 16, 16])?;
@@ -64,13 +64,12 @@ fn data(device: Device) -> Result<(Tensor, Tensor)> {
 }
 // ANCHOR_END: network
 
-/// Whether all numbers of two lists have the same bits.
 fn same(a: &[f32], b: &[f32]) -> bool {
     a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// In how many numbers two lists differ, and by how much at most, in millionths of the largest. How many there are
-/// depends on how a processor adds, too.
+/// The number of differing values, and the largest difference in millionths of the largest value. The number also
+/// depends on the CPU's order of addition.
 fn difference(a: &[f32], b: &[f32]) -> (&'static str, f64) {
     let differ =
         match a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count() {

@@ -1,4 +1,4 @@
-//! Lab 07: cuDNN's choice of an algorithm, its search for the fastest, the same bits every time, and TF32.
+//! Lab 07: cuDNN's choice of an algorithm, its search for the fastest, deterministic results, and TF32.
 
 mod determinism;
 mod search;
@@ -99,10 +99,10 @@ fn flag(value: bool) -> Figure {
     exact("flag", value.to_string())
 }
 
-/// Why a section about cuDNN's algorithms goes its own way on a real GPU.
+/// Why a section about cuDNN's algorithms differs on a real GPU.
 const OWN_ALGORITHMS: &str = "cuDNN chooses there, if it is installed";
 
-/// A time that the machine works out if its time is modelled, and measures elsewhere.
+/// A time that is modelled if the machine's time is modelled, and measured otherwise.
 fn microseconds(name: &'static str, time: Duration) -> Figure {
     found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
@@ -117,17 +117,17 @@ fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duratio
 }
 // ANCHOR_END: time_of
 
-/// Whether convolutions are computed by cuDNN here.
+/// Whether cuDNN computes convolutions here.
 fn has_cudnn(device: Device) -> bool {
     device.is_cuda() && cudnn::is_available()
 }
 
-/// Whether the tensor cores of a device take TF32.
+/// Whether a device's tensor cores support TF32.
 fn has_tf32(device: Device) -> Result<bool> {
     Ok(compute_capability(device)? >= 8)
 }
 
-/// What a section says where there is nothing to show.
+/// Explains why a section has nothing to show.
 fn without_cudnn(lab: &mut Lab, what: &str) {
     lab.prose(format!(
         "{} has no cuDNN. With --gpu sim:t4 this section shows {what}.",
@@ -136,7 +136,7 @@ fn without_cudnn(lab: &mut Lab, what: &str) {
 }
 
 // ANCHOR: convolution
-/// A convolution, and square images to use it on.
+/// A convolution, and square images as its input.
 fn convolution(
     device: Device,
     images: usize,
@@ -156,7 +156,7 @@ fn convolution(
 }
 // ANCHOR_END: convolution
 
-/// The convolution of 3×3 kernels, on the host and with 53 significant bits.
+/// The convolution of 3×3 kernels, on the host in double precision.
 fn in_f64(conv: &nn::Conv2d, x: &Tensor) -> Result<Tensor> {
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
     let weight = conv.weight.tensor().detach().to((Device::Cpu, DType::F64))?;
@@ -171,7 +171,7 @@ fn error(found: &Tensor, exact: &Tensor) -> Result<f64> {
 }
 // ANCHOR_END: error
 
-/// An error to the digit that does not depend on how a processor adds: another one rounds sums otherwise.
+/// Rounds an error so that it does not depend on the CPU's order of addition.
 fn millionths(error: f64) -> String {
     match error {
         0.0 => "0".to_owned(),
@@ -183,7 +183,6 @@ fn millionths(error: f64) -> String {
     }
 }
 
-/// The numbers of a tensor, bit by bit.
 fn bits(tensor: &Tensor) -> Result<Vec<u32>> {
     Ok(tensor.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect())
 }
@@ -192,7 +191,7 @@ fn yes_or_no(answer: bool) -> &'static str {
     if answer { "yes" } else { "no" }
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

@@ -1,4 +1,4 @@
-//! Which algorithm makes a convolution: by a rule of thumb, or found by trying.
+//! The algorithm of a convolution: chosen by heuristics, or by a search.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::{
     Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row,
 };
 
-/// cuDNN's name of the algorithm of a convolution.
+/// cuDNN's name of a convolution's algorithm.
 fn algorithm(kernel: &Kernel) -> &str {
     kernel.name.strip_prefix("conv_forward ").unwrap_or(&kernel.name)
 }
 
-/// The time of a kernel, where a clock saw it.
+/// The time of a kernel, if it was measured.
 fn kernel_time(kernel: &Kernel) -> Cell {
     kernel
         .time
@@ -39,14 +39,14 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: tried
     // 16 images of 16 × 16 pixels, from 32 channels to 32.
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
-    cudnn::set_benchmark(true); // try them all
+    cudnn::set_benchmark(true); // tries all algorithms
     let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
     cudnn::set_benchmark(false);
     let mut tried = trace.kernels(device.index());
     // ANCHOR_END: tried
-    y?; // If it failed, nothing may have been tried.
+    y?; // After a failure, there may be no trials.
     let found = tried.last().map(|kernel| kernel.name.clone());
-    // The last run is the call itself.
+    // The last run is the actual call.
     let searched = &tried[..tried.len().saturating_sub(1)];
     let search_time: Option<Duration> = searched.iter().map(|kernel| kernel.time).sum();
     let search = (searched.len(), search_time.filter(|time| !time.is_zero()));
@@ -113,7 +113,7 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     for (name, y, kernels) in &results {
         let is_same = bits(y)? == first;
         are_same &= is_same;
-        // Only the search goes by times.
+        // Only the search depends on times.
         let found = |figure, value: Value| match *name {
             "benchmark" => raced(figure, value),
             _ => observed(figure, value),
@@ -156,7 +156,7 @@ fn why_the_fastest(name: &str) -> &'static str {
     }
 }
 
-/// The algorithms as a picture, who takes which, and how many runs the search made in how much time.
+/// Draws the algorithms and their users, with the search's number of runs and time.
 fn draw(
     lab: &mut Lab,
     tried: &[Kernel],
@@ -188,7 +188,7 @@ fn draw(
     };
     let [(_, found), (_, by_rule)] = &takers;
     let room = all.iter().map(|algorithm| algorithm.workspace).max().unwrap_or(0);
-    // The clock has not seen a search of cuDNN's own.
+    // A search inside cuDNN is not timed.
     let price = search_time.map_or_else(String::new, |time| {
         format!(
             " in {runs} runs, which keep the GPU busy for {} ({kind}) and need up to {} of workspace",
@@ -209,8 +209,8 @@ fn draw(
 }
 
 // ANCHOR: convolutions
-/// What each is called here, images, channels before and after, pixels across, and the
-/// size of the kernel.
+/// Name, number of images, channels before and after, pixels across, and the size of
+/// the kernel.
 const CONVOLUTIONS: [(&str, usize, [usize; 2], usize, usize); 4] = [
     ("3×3, 32→32", 8, [32, 32], 24, 3),
     ("3×3, 64→64", 4, [64, 64], 16, 3),
@@ -237,17 +237,17 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     let mut later_calls = Table::new(["convolution", "rule", "later", "found"]);
     let mut first_calls =
         Table::new(["convolution", "the rule was", "first", "calls to pay it back"]);
-    // What the search gains at most in a call, for which convolution, and after how many calls that has paid for it.
+    // The largest gain of the search per call, its convolution, and the number of calls until the search has paid off.
     let mut best = (Duration::ZERO, "", raced("paid_back", "never"));
     for (name, images, channels, size, kernel) in CONVOLUTIONS {
         // ANCHOR: first_and_later
         let (conv, x) = convolution(device, images, channels, size, kernel)?;
         let forward = || no_grad(|| conv.forward(&x));
-        time_of(device, forward)?; // ignored: the first call takes memory
+        time_of(device, forward)?; // not timed: the first call allocates memory
         let rule = time_of(device, forward)?;
         cudnn::set_benchmark(true);
-        let first = time_of(device, forward)?; // tries all
-        let later = time_of(device, forward)?; // takes the fastest
+        let first = time_of(device, forward)?; // tries all algorithms
+        let later = time_of(device, forward)?; // runs the fastest
         // ANCHOR_END: first_and_later
         let found = taken(device, forward)?;
         cudnn::set_benchmark(false);
@@ -258,7 +258,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             microseconds("later_time", later),
             raced("found", found.as_str())
         ]);
-        // The same algorithm may be a little sooner or later the next time: that is no gain.
+        // If the search finds the same algorithm, a difference in times is not a gain.
         let gain = match found == by_rule {
             true => Duration::ZERO,
             false => rule.saturating_sub(later),
@@ -314,14 +314,14 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The algorithm that a convolution takes now.
+/// The algorithm that a convolution uses now.
 fn taken(device: Device, forward: impl FnOnce() -> Result<Tensor>) -> Result<String> {
     let (y, trace) = Machine::current().profile(forward);
     y?;
     Ok(trace.kernels(device.index()).last().map_or("none", algorithm).to_owned())
 }
 
-/// After how many later calls the search was worth it.
+/// The number of later calls until the search has paid off.
 fn paid_back(cost: Duration, gain: Duration) -> Figure {
     match gain.as_nanos() {
         0 => raced("paid_back", "never"),
@@ -374,7 +374,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let mut table = Table::new(["", "calls", "searches", "off", "on"]);
     let mut all_searches = Vec::new();
     for (name, batches, on) in loops {
-        forward_all(&conv, batches, device)?; // not looked at: takes memory
+        forward_all(&conv, batches, device)?; // a warm-up, which allocates memory
         let (off_time, _) = forward_all(&conv, batches, device)?;
         let (on_time, searches) =
             cudnn::flags(on, || forward_all(&conv, batches, device))?;
@@ -401,7 +401,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: forward_all
-/// How long it takes to convolve all batches, and how many of the calls were searches.
+/// The time to convolve all batches, and the number of calls with a search.
 fn forward_all(
     conv: &nn::Conv2d,
     batches: &[Tensor],
@@ -479,12 +479,12 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     let (y, with_room) = forward();
     drop(y?);
 
-    // From here on the program may have no more memory than it has reserved,
+    // From here on, the program gets no more memory than it has reserved,
     cuda::empty_cache()?;
     let reserved = cuda::memory_reserved() as f64;
     let (_, total) = cuda::mem_get_info()?;
     cuda::set_per_process_memory_fraction(reserved / total as f64)?;
-    // and all of that is taken.
+    // and all of that is in use.
     let mut held = Vec::new();
     while let Ok(two_mebibytes) = Tensor::zeros((&[1 << 19], device)) {
         held.push(two_mebibytes);

@@ -1,4 +1,4 @@
-//! TF32: f32 with 10 bits of fraction, where tensor cores multiply.
+//! TF32: f32 with 10 bits of fraction, as the input of tensor cores.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 use crate::{Cell, Lab, Prediction, Table, exact, hardware, rounded_by, row};
 
 // ANCHOR: tf32
-/// The nearest TF32: of the 23 bits of the fraction the first 10 stay.
+/// The nearest TF32, which keeps the first 10 of 23 bits of the fraction.
 fn tf32(x: f32) -> f32 {
     let half_a_step = 1 << 12;
     let dropped = (1 << 13) - 1;
@@ -124,7 +124,7 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether an error, in millionths, is one of TF32. Those of f32 are far smaller.
+/// Whether an error, in millionths, is one of TF32. Errors of f32 are far smaller.
 fn was_rounded(error: f64) -> bool {
     error > 10.0
 }
@@ -136,9 +136,9 @@ fn tensor_cores(name: &'static str, device: Device) -> crate::Result<Vec<Cell>> 
     Ok(row![name, hardware("capability", capability), takes(7), takes(8), takes(8)])
 }
 
-/// How long a device works on it: a GPU by its own clock, without the host's part.
+/// The time of work on a device. A GPU's own clock measures it without the host's part.
 fn time_on(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration> {
-    run()?; // not looked at: takes memory
+    run()?; // a warm-up, which allocates memory
     if !device.is_cuda() {
         return time_of(device, run);
     }
@@ -147,7 +147,7 @@ fn time_on(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Duration>
     Ok(trace.kernels(device.index()).iter().filter_map(|kernel| kernel.time).sum())
 }
 
-/// Products with TF32 and without, and the error of the first: by default.
+/// Products with TF32 and without, and the error with the default setting.
 fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64)> {
     // ANCHOR: products
     manual_seed(seed);
@@ -188,7 +188,7 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64
     Ok((table, results[0].1))
 }
 
-/// Convolutions with TF32 and without, and the error by default.
+/// Convolutions with TF32 and without, and the error with the default setting.
 fn convolutions(device: Device) -> crate::Result<(Table, f64)> {
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
     let exact = in_f64(&conv, &x)?;

@@ -1,4 +1,4 @@
-//! Part A, where samples come from: CIFAR-10, as its files hold it.
+//! Part A, the source of samples: CIFAR-10 in its file format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use todevice::prelude::*;
 use crate::frame::files;
 use crate::{Lab, Table, exact, row};
 
-/// Where the files come from.
+/// The source of the files.
 const UNPACKED: &str = "a file of cifar-10-binary.tar.gz, unpacked";
 
-/// A file of CIFAR-10 has 10,000 pictures.
+/// A file of CIFAR-10 has 10,000 images.
 const LARGEST: u64 = 10_000 * RECORD as u64;
 
 // ANCHOR: cifar10
 /// A class, and 32 × 32 pixels: first all reds, then all greens, then all blues.
 const RECORD: usize = 1 + 3 * 32 * 32;
 
-/// Pictures of CIFAR-10 in memory, one record after the other.
+/// Images of CIFAR-10 in memory, one record after another.
 pub struct Cifar10 {
     records: Vec<u8>,
 }
@@ -40,7 +40,7 @@ impl Dataset for Cifar10 {
 
 impl Cifar10 {
     // ANCHOR: cifar10_files
-    /// Reads the five files of the training pictures, once.
+    /// Reads the five files of training images once.
     pub fn read(folder: &Path) -> Result<Cifar10> {
         let mut records = Vec::new();
         for number in 1..=5 {
@@ -55,7 +55,7 @@ impl Cifar10 {
     }
     // ANCHOR_END: cifar10_files
 
-    /// As many pictures of one shade each, in the same format.
+    /// Makes up `count` images in the same format, each in one shade.
     fn made_up(count: u8) -> Cifar10 {
         let record = |picture: u8| {
             let shade = 20 * (picture % 10);
@@ -65,7 +65,7 @@ impl Cifar10 {
     }
 }
 
-/// Says what keeps bytes from being records.
+/// Returns an error if the bytes are not records.
 fn check(bytes: &[u8]) -> Result<(), String> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(RECORD) {
         return Err(format!(

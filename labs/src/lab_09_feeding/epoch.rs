@@ -1,4 +1,4 @@
-//! Part A, one epoch, fed in different ways: what sets its pace.
+//! Part A, one epoch with different ways of feeding: what limits its speed.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::time_of;
 use crate::frame::clock::{launches_wait, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
-/// In each of the data sets of small pictures.
+/// The size of each data set of small images.
 pub(super) const SAMPLES: usize = 512;
-/// In that of large ones: six batches.
+/// The size of the data set of large images: six batches.
 const LARGE: usize = 384;
 
 // ANCHOR: pictures
-/// Grey pictures of 32 × 32 pixels, as bytes. Each sample takes the CPU some time:
+/// Grey images of 32 × 32 pixels, as bytes. Each sample costs the CPU some time:
 /// it becomes a float tensor of mean 0 and standard deviation 1.
 pub(super) struct Pictures {
     pixels: Tensor,
@@ -51,8 +51,8 @@ impl Pictures {
 }
 
 // ANCHOR: prepared
-/// Pictures of 128 × 128 pixels, prepared already. The CPU only has to copy the
-/// 64 KiB of each.
+/// Prepared images of 128 × 128 pixels. The CPU only has to copy the 64 KiB of
+/// each.
 struct Prepared {
     pictures: Tensor,
     classes: Vec<i64>,
@@ -71,7 +71,7 @@ impl Dataset for Prepared {
 }
 // ANCHOR_END: prepared
 
-/// Batches as the training loop takes them.
+/// Batches for the training loop.
 type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
 
 // ANCHOR: train
@@ -92,7 +92,7 @@ fn train(
 }
 // ANCHOR_END: train
 
-/// Something that is trained in several ways, one after the other.
+/// A model and its optimizer, trained in several ways one after another.
 struct Training {
     model: nn::Sequential,
     sgd: optim::SGD,
@@ -100,7 +100,7 @@ struct Training {
     epochs: Vec<Epoch>,
 }
 
-/// An epoch of the batches that came in one way.
+/// An epoch with one way of feeding.
 struct Epoch {
     name: &'static str,
     time: Duration,
@@ -122,13 +122,13 @@ impl Training {
     }
     // ANCHOR_END: training
 
-    /// An epoch of the batches that come in this way, timed until the device has done its work.
+    /// Runs and times an epoch of these batches, until the device has finished.
     fn way<'a>(
         &mut self,
         name: &'static str,
         batches: impl Fn() -> Batches<'a>,
     ) -> Result<()> {
-        // Not timed: the first batches take memory.
+        // Not timed: the first batches allocate memory.
         train(&self.model, &mut self.sgd, Box::new(batches().take(2)))?;
         wait_for(self.device)?;
         let epoch = || {
@@ -140,7 +140,7 @@ impl Training {
         Ok(())
     }
 
-    /// Two of the ways as timelines on one axis.
+    /// Draws two of the ways as timelines on one axis.
     fn compared(&self, ways: [usize; 2]) -> Comparison {
         ways.into_iter().fold(Comparison::new(), |all, way| {
             let Epoch { name, time, trace } = &self.epochs[way];
@@ -167,13 +167,13 @@ impl Training {
     }
 }
 
-/// What only a simulated GPU's trace tells.
+/// A number from the trace of a simulated GPU; unknown on a real one.
 fn seen(name: &'static str, number: Option<f64>) -> Figure {
     found(name, number.map_or_else(|| Value::from("unknown"), Value::from))
 }
 
 impl Epoch {
-    /// The time in which the GPU copied, of all copies together.
+    /// The total time of the GPU's copies.
     fn copies(&self) -> Option<Duration> {
         let is_copy =
             |kind| matches!(kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. });
@@ -192,14 +192,14 @@ impl Epoch {
         !self.trace.work.is_empty()
     }
 
-    /// Whether it takes less than this share of another's time.
+    /// Whether it takes less than this share of another epoch's time.
     fn saves(&self, share: f64, other: &Epoch) -> bool {
         self.time.as_secs_f64() < share * other.time.as_secs_f64()
     }
 }
 
 // ANCHOR: moved
-/// The batches of a loader, each moved when the loop asks for it.
+/// The batches of a loader, each moved when the loop requests it.
 fn moved<D>(
     loader: &DataLoader<D, (Tensor, Tensor)>,
     non_blocking: bool,
@@ -215,7 +215,7 @@ where
     }))
 }
 
-/// The batches of a loader, each sent ahead of time, on a stream for copies.
+/// The batches of a loader, each copied ahead of time, on a copy stream.
 fn ahead<'a, D>(
     loader: &'a DataLoader<D, (Tensor, Tensor)>,
     copies: &Stream,
@@ -352,7 +352,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     };
     let copies = Stream::new(device)?;
     let (pageable, pinned) = (loader(false)?, loader(true)?);
-    // Not timed: this takes pinned memory for as many batches as may be under way.
+    // Not timed: this allocates pinned memory for all batches in flight.
     drop(pinned.iter().collect::<Result<Vec<_>>>()?);
     let mut training = Training::new(128 * 128, 32, device)?;
     training.way("pageable", || moved(&pageable, false, device))?;
@@ -381,7 +381,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What each of the four ways gains, by their times.
+/// The gain of each of the four ways, by their times.
 fn what_copies_gain(epochs: &[Epoch]) -> crate::Result<String> {
     let [pageable, pinned, non_blocking, prefetched] = epochs else {
         return Err("four ways".into());

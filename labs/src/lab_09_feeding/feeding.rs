@@ -1,4 +1,4 @@
-//! Part A, where a batch lies and how it is copied: pinned memory, what blocks the host, what it may not touch yet.
+//! Part A, the location of a batch and its copies: pinned memory, blocking copies, and buffers still in use.
 
 use std::time::Duration;
 
@@ -58,13 +58,13 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
         let pageable = Tensor::zeros(&[bytes / 4])?;
         let pinned = pageable.pin_memory()?;
         let there = pageable.to(device)?;
-        // A copy to the CPU that nobody waits for goes to pinned memory.
+        // A non-blocking copy to the CPU needs pinned memory.
         let into_pinned = ToOptions {
             device: Some(Device::Cpu),
             non_blocking: true,
             ..Default::default()
         };
-        // Not timed: the first call also takes memory.
+        // Not timed: the first call also allocates memory.
         drop((pageable.to(device)?, there.to(into_pinned)?));
         cuda::synchronize()?;
 
@@ -101,8 +101,8 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     let there = batch.to(device)?;
     drop(there);
     let pageable_copy = time_of(|| batch.to(device))?;
-    let pinned_first = time_of(|| batch.pin_memory())?; // takes memory from the driver
-    let pinned_again = time_of(|| batch.pin_memory())?; // takes it from the cache
+    let pinned_first = time_of(|| batch.pin_memory())?; // gets memory from the driver
+    let pinned_again = time_of(|| batch.pin_memory())?; // gets it from the cache
     let pinned = batch.pin_memory()?;
     let pinned_copy = time_of(|| pinned.to(device))?;
     // ANCHOR_END: pinning
@@ -144,8 +144,8 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: one_copy
-/// Queues work, then a copy on a stream. Returns how long the call that copies took,
-/// how long work and copy took together, and the copy.
+/// Queues work, then a copy on a stream. Returns the time of the copying call, the
+/// total time of work and copy, and the copy.
 pub(crate) fn one_copy(
     work: &Tensor,
     batch: &Tensor,
@@ -226,7 +226,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
             for (name, stream) in [("same", &same), ("other", &other)] {
                 let device = Some(device);
                 let to = ToOptions { device, non_blocking, ..Default::default() };
-                // Not timed: the first call also takes memory.
+                // Not timed: the first call also allocates memory.
                 one_copy(&work, batch, stream, to)?;
                 let (times, trace) =
                     Machine::current().profile(|| one_copy(&work, batch, stream, to));
@@ -238,7 +238,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: truth
     let overlap = |index: usize| {
         let (.., all, trace) = &rows[index];
-        // Against the same copy on the stream of the work, where one comes after the other.
+        // Compared with the same copy on the stream of the work, where one waits for the other.
         let (.., in_turn, _) = &rows[index - index % 2];
         side_by_side(trace).unwrap_or(*all < *in_turn * 9 / 10)
     };
@@ -256,7 +256,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
-    // Against the same copy without `non_blocking`, two rows above.
+    // Compared with the same copy without `non_blocking`, two rows above.
     let returns_at_once = |index: &usize| rows[*index].3 < rows[*index - 2].3 / 2;
     let free = [2, 3, 6, 7].iter().filter(|index| returns_at_once(index)).count();
     let overlapping = (0..8).filter(|index| overlap(*index)).count();
@@ -321,8 +321,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether a copy to the device and its kernels ran beside each other for most of the time of the shorter of the two.
-/// Nothing tells it of a real GPU.
+/// Whether a copy to the device and kernels overlapped for most of the shorter one's time. `None` for a real GPU.
 pub(crate) fn side_by_side(trace: &Trace) -> Option<bool> {
     let is_copy = |work: &&Work| {
         matches!(work.call.kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. })
@@ -348,7 +347,7 @@ pub(crate) fn side_by_side(trace: &Trace) -> Option<bool> {
 }
 
 // ANCHOR: stale
-/// The loss of the first step, and that of the second: read at once, and after a wait.
+/// The loss of the first step, and that of the second, read at once and after a wait.
 fn losses(device: Device) -> Result<[f64; 3]> {
     let to_cpu = ToOptions {
         device: Some(Device::Cpu),
@@ -359,7 +358,7 @@ fn losses(device: Device) -> Result<[f64; 3]> {
     let first = loss.to(to_cpu)?;
     cuda::synchronize()?;
     let first_loss = first.item()?;
-    drop(first); // its memory is kept for the next copy
+    drop(first); // its memory is cached for the next copy
     cuda::synchronize()?;
 
     loss.fill_(2.0)?;
@@ -371,12 +370,12 @@ fn losses(device: Device) -> Result<[f64; 3]> {
 // ANCHOR_END: stale
 
 // ANCHOR: torn
-/// Sends a batch of ones, and fills it with twos. How many twos arrive?
+/// Copies a batch of ones, and fills it with twos. How many twos arrive?
 fn twos(wait: bool, device: Device) -> Result<i64> {
     let to_gpu =
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
-    drop(batch.to(device)?); // the first copy also takes memory, which waits
+    drop(batch.to(device)?); // the first copy also allocates memory, which waits
     let there = batch.to(to_gpu)?;
     if wait {
         cuda::current_stream(device)?.record_event()?.synchronize()?;

@@ -1,4 +1,4 @@
-//! Lab 09: feeding the GPU. Part A follows a batch to the device, part B finds out what a GPU that is not busy waits for.
+//! Lab 09: feeding the GPU. Part A follows a batch to the device. Part B finds out what an idle GPU waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Options {
     pub cifar10: Option<Arc<Cifar10>>,
 }
 
-/// No section builds on another, so one that is asked for runs alone.
+/// No section builds on another, so a selected one runs alone.
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     feeding::sections(lab)?;
     if lab.section(4, "One epoch, fed in different ways") {
@@ -47,12 +47,12 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     why_it_waits::sections(lab)
 }
 
-/// How long it takes, by the machine's clock.
+/// The time of a call by the machine's clock.
 fn time_of<R>(run: impl FnOnce() -> Result<R>) -> Result<Duration> {
     let start = Instant::now();
     run()?;
     Ok(start.elapsed())
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

@@ -1,4 +1,4 @@
-//! Part B: why is my GPU not busy?
+//! Part B: why is my GPU idle?
 
 use std::iter;
 
@@ -109,12 +109,12 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// How busy the host was, in percent of a core.
+/// The CPU usage in percent of one core.
 fn cpu((_, percent): &Seen) -> f64 {
     percent.unwrap_or(f64::NAN)
 }
 
-/// What part of the multiprocessors had work while kernels ran.
+/// The share of multiprocessors with work while kernels ran.
 fn in_use((gpu, _): &Seen) -> f64 {
     match (gpu.sm_active, gpu.utilization) {
         (Some(active), Some(busy)) => f64::from(active) / f64::from(busy),
@@ -122,7 +122,7 @@ fn in_use((gpu, _): &Seen) -> f64 {
     }
 }
 
-// What keeps the GPU waiting.
+// The reasons why the GPU waits.
 const TINY: &str = "tiny batches";
 const PAGEABLE: &str = "pageable copies";
 const LOADER: &str = "a slow loader";
@@ -148,7 +148,7 @@ const STARVED: Names = [
     "starved_cpu",
 ];
 
-/// Readings from top to bottom, loops from left to right.
+/// A table with readings as rows and loops as columns.
 fn readings(names: Names, loops: &[(&str, &Seen)]) -> Table {
     let line = |label: &str, figure: &dyn Fn(&Seen) -> Figure| -> Vec<Cell> {
         let figures = loops.iter().map(|(_, seen)| Cell::from(figure(seen)));
@@ -171,7 +171,7 @@ fn readings(names: Names, loops: &[(&str, &Seen)]) -> Table {
         }))
 }
 
-/// Who watches a loop: calls its step, which returns the loss, as often as it likes.
+/// Watches a loop: calls its step, which returns the loss, any number of times.
 pub(crate) type Watched<'a, R> =
     &'a dyn Fn(Device, &mut dyn FnMut() -> Result<Tensor>) -> Result<R>;
 
@@ -263,7 +263,7 @@ pub(crate) fn waits<R>(
     })
 }
 
-/// Left in the loop after somebody had looked for a NaN.
+/// A forgotten check for NaN in the loop.
 fn check(x: &Tensor) -> Result<()> {
     match x.detach().sum()?.item()?.is_finite() {
         true => Ok(()),
@@ -273,8 +273,8 @@ fn check(x: &Tensor) -> Result<()> {
 // ANCHOR_END: waits
 
 // ANCHOR: rows
-/// Keeps the GPU busy with a tensor of so many rows. Returns what the monitor says, and
-/// how many rows get done in a millisecond.
+/// Keeps the GPU busy with a tensor of `rows` rows. Returns the monitor's reading and
+/// the number of rows per millisecond.
 fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
     let x = Tensor::rand((&[rows, 1 << 16], device))?;
     pause();

@@ -1,4 +1,4 @@
-//! Part A, its last two sections: how many workers pay, and what had better be made on the GPU.
+//! Part A, its last two sections: how many workers help, and which tensors to create on the GPU.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 }
 
 // ANCHOR: workers
-/// How long an epoch of loading takes: of 1024 rows in memory, and of the pictures.
+/// The time of an epoch of loading: of 1024 rows in memory, and of the images.
 fn epochs(batch_size: usize, num_workers: usize) -> Result<(Duration, Duration)> {
     let options = DataLoaderOptions { batch_size, num_workers, ..Default::default() };
     let x = Tensor::randn(&[1024, 16])?;
@@ -43,7 +43,7 @@ fn epochs(batch_size: usize, num_workers: usize) -> Result<(Duration, Duration)>
 
 fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let batch_size = options.batch_size;
-    // More workers than cores are warned of, and who measures has perhaps one core.
+    // More workers than cores cause a warning, and a measuring machine may have one core.
     let modelled = Machine::current().time_is_modelled();
     let most = options.num_workers.unwrap_or(if modelled { 8 } else { 1 });
     manual_seed(lab.seed());
@@ -60,7 +60,7 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let rows_gain = with_workers.iter().any(|(_, rows, _)| rows < rows_alone);
     let rows_gain_much =
         with_workers.iter().any(|(_, rows, _)| *rows < *rows_alone * 19 / 20);
-    // A tenth at least: else it is not worth a core.
+    // A gain below a tenth is not worth a core.
     let pictures_gain = with_workers
         .iter()
         .any(|(_, _, pictures)| *pictures < *pictures_alone * 9 / 10);
@@ -141,7 +141,7 @@ fn more_workers(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// An epoch of batches of one number: hardly any work, so it shows what workers cost.
+/// An epoch of batches of one number: hardly any work, so it shows the cost of workers.
 fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
     let options = DataLoaderOptions { num_workers, ..Default::default() };
     let loader =
@@ -171,7 +171,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         return Ok(());
     }
     lab.part("way");
-    // Not timed: the first takes memory.
+    // Not timed: the first call allocates memory.
     drop(Tensor::zeros((&[1024, 1024], device))?);
     cuda::synchronize()?;
     let machine = Machine::current();

@@ -1,4 +1,4 @@
-//! One program that uses several GPUs: by hand, and with `DataParallel`.
+//! One program with several GPUs: by hand, and with `DataParallel`.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn by_hand(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: replica
-/// The network that this seed gives, on this GPU.
+/// The network for this seed, on this GPU.
 fn replica(seed: u64, index: usize) -> Result<nn::Sequential> {
     manual_seed(seed);
     let net = network(32)?;
@@ -198,14 +198,14 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// What a training step takes.
+/// The cost of a training step.
 struct Taken {
     time: Duration,
-    /// The most memory of each GPU.
+    /// The peak memory of each GPU.
     peaks: Vec<u64>,
 }
 
-/// Trains three steps on so many GPUs, and looks at the last: those before ask the driver for memory.
+/// Trains three steps on `count` GPUs, and measures the last one: the first two request memory from the driver.
 fn train(net: &dyn Module, x: &Tensor, count: usize) -> Result<Taken> {
     let x = x.to(Device::cuda(0))?;
     let mut optimizer = sgd(net)?;

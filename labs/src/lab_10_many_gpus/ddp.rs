@@ -1,4 +1,4 @@
-//! `DistributedDataParallel` in time: what its step looks like, and what it gains by averaging while it computes.
+//! A step of `DistributedDataParallel` in time, and the gain from overlapping averaging and computing.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// Mebibytes of a bucket: some for each layer, and one for all.
+/// The size of a bucket in mebibytes: several buckets, and a single one.
 const SEVERAL: f64 = 0.25;
 const ONE: f64 = 25.0;
 

@@ -1,4 +1,4 @@
-//! A rank that never arrives, and what the others say.
+//! A rank that never arrives, and the errors of the others.
 
 use todevice::distributed::{
     self as dist, DistributedError, MeetingError, Ranks, ReduceOp,

@@ -1,4 +1,4 @@
-//! Where tensors live, and what it takes to bring them together.
+//! Tensors on different GPUs, and how to bring them together.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     Figure, Lab, Prediction, Table, Text, bytes, exact, hardware, row, text, timed,
 };
 
-/// `asked` says what the reader's machine has, if that is too few.
+/// `asked` describes the reader's machine, if it has too few GPUs.
 pub(super) fn sections(lab: &mut Lab, asked: &str) -> crate::Result<()> {
     where_tensors_live(lab, asked)?;
     from_one_to_another(lab)
@@ -75,7 +75,7 @@ fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
 }
 
 // ANCHOR: peers
-/// The GPUs whose memory this one reads without the host.
+/// The GPUs whose memory this one can read directly.
 fn peers_of(index: usize) -> Result<Vec<usize>> {
     let mut peers = Vec::new();
     for other in (0..cuda::device_count()).filter(|other| *other != index) {
@@ -133,7 +133,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
         y.matmul(y)?;
         Ok(())
     };
-    both(&a, &b)?; // not timed: the first takes memory
+    both(&a, &b)?; // not timed: the first call allocates memory
     both(&a, &a)?;
     let ((), on_one) = time_of(0..2, || both(&a, &a))?;
     let ((), on_two) = time_of(0..2, || both(&a, &b))?;
@@ -163,12 +163,12 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
 }
 
 // ANCHOR: two_ways
-/// The time of a copy between two GPUs, straight and by way of the host.
+/// The time of a copy between two GPUs, directly and through the host.
 fn two_ways(numbers: usize) -> Result<(Duration, Duration)> {
     let x = Tensor::ones((&[numbers], Device::cuda(0)))?;
     let direct = || x.to(Device::cuda(1));
     let detour = || x.cpu()?.to(Device::cuda(1));
-    direct()?; // not timed: the first takes memory
+    direct()?; // not timed: the first copy allocates memory
     detour()?;
     Ok((time_of(0..2, direct)?.1, time_of(0..2, detour)?.1))
 }

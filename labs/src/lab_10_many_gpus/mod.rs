@@ -1,4 +1,4 @@
-//! Lab 10: many GPUs. One model, several cards, and what they tell each other.
+//! Lab 10: many GPUs. One model, several cards, and their communication.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub struct Options {
     pub batch_size: usize,
 }
 
-/// No section builds on another, so one that is asked for runs alone.
+/// No section builds on another, so a selected one runs alone.
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let machine = Machine::current();
     let has_several = cuda::device_count() >= 2;
     let gpus = if has_several { machine.clone() } else { eight_of(&machine) };
-    // Ranks on real GPUs take NCCL, which this crate does not call yet.
+    // Ranks on real GPUs need NCCL, which this crate does not call yet.
     let with_ranks =
         if gpus.time_is_modelled() { gpus.clone() } else { eight_of(&machine) };
     let asked = match cuda::device_count() {
@@ -53,7 +53,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     })
 }
 
-/// A machine with eight GPUs such as this one has, or simulated ones of the usual kind.
+/// A machine with eight GPUs like this machine's, or eight simulated ones.
 fn eight_of(machine: &Machine) -> Machine {
     let one = match machine.gpus() {
         GpuSpec::Simulated(gpus) => gpus.clone(),
@@ -62,7 +62,7 @@ fn eight_of(machine: &Machine) -> Machine {
     Machine::simulated(SimulatedGpus { count: 8, ..one })
 }
 
-/// Starts a section. On several real GPUs it cannot be compared with one on simulated ones.
+/// Starts a section. Several real GPUs cannot be compared with simulated ones.
 fn section(lab: &mut Lab, number: usize, title: &str) -> bool {
     match Machine::current().time_is_modelled() {
         true => lab.section(number, title),
@@ -84,20 +84,19 @@ fn network(width: usize) -> Result<nn::Sequential> {
     )))
 }
 
-/// The network learns to give back its input.
+/// The network learns to reproduce its input.
 fn loss_of(net: &dyn Module, x: &Tensor) -> Result<Tensor> {
     net.forward(x)?.mse_loss(x, Reduction::Mean)
 }
 // ANCHOR_END: network
 
-/// The inputs and outputs of a layer where time and memory are looked at.
+/// The width of a layer in measurements of time and memory.
 const WIDTH: usize = 384;
 
 fn sgd(net: &dyn Module) -> Result<optim::SGD> {
     optim::SGD::new(net.parameters(), SGDOptions { lr: 0.1, ..Default::default() })
 }
 
-/// A training step.
 fn step(net: &dyn Module, optimizer: &mut optim::SGD, x: &Tensor) -> Result<()> {
     let loss = loss_of(net, x)?;
     optimizer.zero_grad();
@@ -105,15 +104,15 @@ fn step(net: &dyn Module, optimizer: &mut optim::SGD, x: &Tensor) -> Result<()> 
     optimizer.step()
 }
 
-/// Lets the allocator take what memory a step will need for its activations, all of which are as large as its input, so
-/// that the first step that is timed need not ask the driver.
+/// Makes the allocator reserve memory for a step's activations, which are all as large as its input, so that the first
+/// timed step does not call the driver.
 fn take_memory(x: &Tensor) -> Result<()> {
     let activations = (0..16).map(|_| Tensor::empty((x.sizes(), x.device())));
     drop(activations.collect::<Result<Vec<_>>>()?);
     Ok(())
 }
 
-/// How long something takes until these GPUs are done.
+/// The time until these GPUs have finished the work.
 fn time_of<R>(
     gpus: Range<usize>,
     run: impl FnOnce() -> Result<R>,
@@ -126,7 +125,7 @@ fn time_of<R>(
     Ok((result, start.elapsed()))
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { what: "with no GPU: on eight simulated ones", ..Run::NONE },
     Run::T4,

@@ -1,4 +1,4 @@
-//! A program for each GPU: ranks, a collective, a model that stays the same on all, and a share of the data for each.
+//! One program per GPU: ranks, a collective, identical models, and a share of the data for each.
 
 use todevice::cuda;
 use todevice::data::{DistributedSampler, DistributedSamplerOptions, Sampler};
@@ -9,7 +9,7 @@ use todevice::prelude::*;
 use super::{loss_of, network, sgd};
 use crate::{Lab, Prediction, Table, exact, row, text};
 
-/// `as_before`: whether the sections before this one ran on the same machine.
+/// `as_before`: whether the earlier sections ran on the same machine.
 pub(super) fn section(lab: &mut Lab, as_before: bool) -> crate::Result<()> {
     if !lab.section(5, "A program for each GPU") {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn section(lab: &mut Lab, as_before: bool) -> crate::Result<()> {
 }
 
 // ANCHOR: set_up
-/// What every rank does first: it takes the GPU of its own number.
+/// The first step of every rank: select the GPU with its number.
 pub(super) fn set_up(rank: usize) -> Result<Device> {
     cuda::set_device(rank)?;
     dist::init_process_group("nccl")?;
@@ -56,7 +56,7 @@ fn all_reduced(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// What a rank trains, and the rows that it trains on.
+/// The model of a rank, and its training rows.
 pub(super) struct Replica {
     pub model: DistributedDataParallel<nn::Sequential>,
     pub optimizer: SGD,
@@ -87,12 +87,12 @@ fn trained(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: construct
     let made = ranks.run(|rank| {
         let device = set_up(rank)?;
-        let x = rows.narrow(0, 32 * rank, 32)?.to(device)?; // a share of its own
-        manual_seed(rank as u64); // and other numbers
+        let x = rows.narrow(0, 32 * rank, 32)?.to(device)?; // this rank's share
+        manual_seed(rank as u64); // and different random numbers
         let net = network(32)?;
         let first = first_number(&net)?;
         net.to(device)?;
-        let model = DistributedDataParallel::new(net)?; // now those of rank 0
+        let model = DistributedDataParallel::new(net)?; // now the numbers of rank 0
         let optimizer = sgd(&model)?;
         Ok((first, Replica { model, optimizer, x }))
     })?;

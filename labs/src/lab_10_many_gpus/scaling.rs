@@ -1,4 +1,4 @@
-//! One GPU, two, four, eight: what is gained, and when it is not worth it.
+//! One, two, four, eight GPUs: the gain, and when it is not worth it.
 
 use std::time::Duration;
 
@@ -72,13 +72,13 @@ struct Replica {
     x: Tensor,
 }
 
-/// What a step takes on so many GPUs.
+/// The cost of a step on `count` GPUs.
 struct Taken {
     count: usize,
-    /// Of each GPU.
+    /// Per GPU.
     rows: usize,
     time: Duration,
-    /// The most memory of a GPU.
+    /// The peak memory of a GPU.
     peak: u64,
 }
 
@@ -100,7 +100,7 @@ impl Series {
         Ok(Series(taken.collect::<Result<_>>()?))
     }
 
-    /// How many times the rows of one GPU the most of them train on in the same time.
+    /// The throughput of the largest number of GPUs, relative to one GPU.
     fn gain(&self) -> f64 {
         match &self.0[..] {
             [one, .., most] => most.rows_per_second() / one.rows_per_second(),
@@ -127,7 +127,7 @@ impl Series {
     }
 }
 
-/// The most memory that a GPU needs.
+/// The peak memory of a GPU.
 fn peaks(rows: usize, weak: &Series, strong: &Series) -> Table {
     let mut table = Table::new([
         "GPUs".to_owned(),
@@ -145,7 +145,7 @@ fn peaks(rows: usize, weak: &Series, strong: &Series) -> Table {
 }
 
 // ANCHOR: measured
-/// The time of a training step on so many GPUs, with so many rows on each.
+/// The time of a training step on `count` GPUs, with `rows` rows on each.
 fn trained(seed: u64, count: usize, rows: usize) -> Result<Taken> {
     manual_seed(seed);
     let batch = Tensor::randn(&[rows, WIDTH])?;
@@ -156,14 +156,14 @@ fn trained(seed: u64, count: usize, rows: usize) -> Result<Taken> {
         let net = network(WIDTH)?;
         net.to(device)?;
         let model: Box<dyn Module> = match count {
-            1 => Box::new(net), // nobody to talk to
+            1 => Box::new(net), // no communication
             _ => Box::new(DistributedDataParallel::new(net)?),
         };
         let optimizer = sgd(&*model)?;
         Ok(Replica { model, optimizer, x })
     })?;
-    // Not timed: a step shows in which order gradients come, and the next one
-    // makes new buckets. Few rows will do.
+    // Not timed: a step shows the order of the gradients, and the next one makes new
+    // buckets. Few rows are enough.
     for _ in 0..2 {
         ranks.run_each(&mut replicas, |_, replica| {
             take_memory(&replica.x)?;

@@ -1,4 +1,4 @@
-//! Why a checkpoint is loaded to the CPU first: memory, and states that belong there.
+//! Why to load a checkpoint to the CPU first: memory, and states that belong there.
 
 use todevice::Machine;
 use todevice::cuda;
@@ -11,7 +11,7 @@ use todevice::{get_rng_state, set_rng_state};
 use super::Disk;
 use crate::{Lab, Table, bytes, exact, row};
 
-/// Enough to be seen beside everything else: 16 MiB of parameters, and twice that of moments.
+/// Large enough to be noticed: 16 MiB of parameters, and twice that of moments.
 fn network() -> Result<nn::Sequential> {
     let hidden = nn::Linear::new(2048, 1024)?;
     let out = nn::Linear::new(1024, 2048)?;
@@ -19,7 +19,7 @@ fn network() -> Result<nn::Sequential> {
 }
 
 // ANCHOR: peak
-/// Loads a training run. Returns the most memory that was allocated meanwhile.
+/// Loads a training run. Returns the peak memory of loading.
 fn peak_of_loading(disk: &Disk, device: Device, map_location: Device) -> Result<u64> {
     let net = network()?;
     net.to(device)?;
@@ -34,7 +34,7 @@ fn peak_of_loading(disk: &Disk, device: Device, map_location: Device) -> Result<
 }
 // ANCHOR_END: peak
 
-/// The peak, and what the driver was asked meanwhile, with memory in the cache that an earlier part of the program has left there.
+/// The peak memory and the driver calls of loading, with cached memory from an earlier part of the program.
 fn with_a_cache(
     disk: &Disk,
     empty_cache: bool,

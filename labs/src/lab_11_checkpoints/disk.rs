@@ -1,4 +1,4 @@
-//! Where the files of the lab are: in memory, so that it runs the same on a page, which has no disk.
+//! The lab's files. They are in memory, so that the lab also runs on a page, which has no disk.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,9 +9,8 @@ use todevice::serialize::{self, MapLocation, Value};
 
 use crate::Lab;
 
-/// Files by name.
 pub(super) struct Disk {
-    /// Where they are written to as well.
+    /// A folder to write the files to as well.
     folder: Option<PathBuf>,
     files: RefCell<BTreeMap<&'static str, Vec<u8>>>,
 }
@@ -22,7 +21,7 @@ impl Disk {
     }
 
     // ANCHOR: disk
-    /// As `serialize::save`, but the file is kept in memory.
+    /// As `serialize::save`, but keeps the file in memory.
     pub fn save(&self, value: impl Into<Value>, name: &'static str) -> Result<()> {
         let value = value.into();
         if let Some(folder) = &self.folder {
@@ -43,20 +42,20 @@ impl Disk {
     }
     // ANCHOR_END: disk
 
-    /// All files, for whoever wants to take them away.
+    /// Passes all files on, for downloads.
     pub fn hand_to(&self, lab: &mut Lab) {
         for (name, bytes) in &*self.files.borrow() {
             lab.file(name, bytes);
         }
     }
 
-    /// How many bytes a file has.
+    /// The size of a file in bytes.
     pub fn size(&self, name: &str) -> usize {
         self.files.borrow()[name].len()
     }
 }
 
-/// A folder that is there.
+/// Returns an existing folder.
 pub(super) fn folder(name: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(name);
     match folder.is_dir() {

@@ -1,4 +1,4 @@
-//! Saving and loading a model, and what is in its file.
+//! Saving and loading a model, and the contents of its file.
 
 use todevice::cuda;
 use todevice::nn::StateDict;
@@ -94,13 +94,13 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     Ok(())
 }
 
-/// A GPU besides this one, if there is one.
+/// Another GPU, if there is one.
 fn other_gpu(device: Device) -> Option<Device> {
     let others = (0..cuda::device_count()).map(Device::cuda);
     others.into_iter().find(|other| device.is_cuda() && *other != device)
 }
 
-/// Whether two states have the same numbers, to the bit, under the same names.
+/// Whether two states have bit-identical numbers under the same names.
 fn are_same(one: &StateDict, other: &StateDict) -> Result<bool> {
     let mut same = one.len() == other.len();
     for (name, tensor) in one.iter() {
@@ -110,7 +110,7 @@ fn are_same(one: &StateDict, other: &StateDict) -> Result<bool> {
     Ok(same)
 }
 
-/// A network itself, as `torch.save(net, …)` writes it: its tensors, and the name of its class in Python.
+/// A whole network, as written by `torch.save(net, …)`: its tensors, and the name of its class in Python.
 const WHOLE_MODEL: &[u8] = include_bytes!("../../files/whole-model.pt");
 
 pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
@@ -191,7 +191,7 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     Ok(())
 }
 
-/// A copy of the weight of the last layer.
+/// A copy of the last layer's weight.
 fn out_weight(net: &Actor) -> Result<Tensor> {
     let state = net.state_dict();
     let weight = state.get("out.weight");

@@ -1,4 +1,4 @@
-//! A file that was saved on one machine, loaded on others.
+//! A file saved on one machine and loaded on others.
 
 use todevice::Machine;
 use todevice::prelude::*;
@@ -8,7 +8,7 @@ use super::Disk;
 use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, row};
 
-/// What `map_location` can be.
+/// The values of `map_location`.
 const MAP_LOCATIONS: [(&str, fn() -> MapLocation); 4] = [
     ("None", || MapLocation::None),
     ("cpu", || Device::Cpu.into()),
@@ -17,7 +17,7 @@ const MAP_LOCATIONS: [(&str, fn() -> MapLocation); 4] = [
 ];
 
 // ANCHOR: loaded_on
-/// Where the tensor of a file is once a machine has loaded it.
+/// The device of a file's tensor after a machine has loaded it.
 fn loaded_on(
     machine: &Machine,
     disk: &Disk,

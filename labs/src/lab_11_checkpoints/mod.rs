@@ -1,4 +1,4 @@
-//! Lab 11: checkpoints. What was saved on one device goes on on another.
+//! Lab 11: checkpoints. A run saved on one device continues on another.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Options {
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let disk = Disk::new(options.folder.clone());
-    // After each, since a page that shows one section ends there.
+    // After each part, since a page that shows one section ends there.
     files::save_and_load(lab, &disk)?;
     disk.hand_to(lab);
     machines::map_location(lab, &disk)?;
@@ -51,5 +51,5 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

@@ -1,4 +1,4 @@
-//! The state of an optimizer: where it is after three orders of create, load and move, and what moving all of it costs.
+//! The state of an optimizer: its device after three orders of create, load and move, and the cost of moving it.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn train_step(
 }
 
 // ANCHOR: orders
-/// Loads both files: to the CPU, and from there to where it is needed.
+/// Loads both files to the CPU, and copies their tensors to where they are needed.
 fn load(disk: &Disk, net: &nn::Sequential, optimizer: &mut Adam) -> Result<()> {
     let state = disk.load("model.pt", Device::Cpu)?;
     net.load_state_dict(&StateDict::try_from(&state)?, true)?;
@@ -88,7 +88,7 @@ const ORDERS: [(&str, Make); 3] = [
     ("move, create, load", move_create_load),
 ];
 
-/// Where the first parameter is, and what Adam keeps of it: each with its name.
+/// The devices of the first parameter and of Adam's state for it, each with its name.
 fn places(net: &nn::Sequential, optimizer: &Adam) -> Vec<(&'static str, Device)> {
     let parameter = &net.parameters()[0];
     let mut places = vec![("parameter", parameter.tensor().device())];
@@ -203,7 +203,7 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
 }
 
 // ANCHOR: five_steps
-/// What five steps of an optimizer ask of the device, and how long they take.
+/// Five steps of an optimizer: its requests to the device, and its time.
 fn five_steps(optimizer: &mut Adam, device: Device) -> Result<(Counters, Duration)> {
     let machine = Machine::current();
     wait_for(device)?;
@@ -315,7 +315,7 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     Ok(())
 }
 
-/// Copies to the host that nobody has asked for.
+/// Copies to the host that nobody requested.
 fn reads(counters: &Counters) -> Figure {
     exact("hidden_reads", counters.copies_to_host)
 }

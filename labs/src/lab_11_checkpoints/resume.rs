@@ -1,4 +1,4 @@
-//! A training run that was interrupted, and goes on.
+//! A training run that was interrupted and resumes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{Disk, Options};
 use crate::frame::given;
 use crate::{Figure, Lab, Prediction, Table, exact, rounded_by, row};
 
-/// All that a training run is made of.
+/// The full state of a training run.
 struct Training {
     device: Device,
     epoch: i64,
@@ -25,7 +25,7 @@ struct Training {
 }
 
 impl Training {
-    /// The same for the same seed. With dropout it draws random numbers on its device.
+    /// Deterministic for a seed. With dropout, it draws random numbers on its device.
     fn new(seed: u64, dropout: f64, device: Device) -> Result<Training> {
         let of_data = Generator::new().manual_seed(1);
         let x = Tensor::randn((&[64, 10], &of_data))?;
@@ -48,7 +48,7 @@ impl Training {
     }
 
     // ANCHOR: epochs
-    /// Trains until so many epochs are done. Returns the mean loss of each.
+    /// Trains until `epochs` epochs are done. Returns the mean loss of each.
     fn train(&mut self, epochs: i64) -> Result<Vec<f64>> {
         let loss_fn = nn::MSELoss::default();
         let mut losses = Vec::new();
@@ -72,7 +72,7 @@ impl Training {
     // ANCHOR_END: epochs
 
     // ANCHOR: checkpoint
-    /// All that it takes to go on.
+    /// All state that is needed to resume.
     fn checkpoint(&self) -> Result<Dict> {
         let mut checkpoint = Dict::from_iter([
             ("epoch", Value::from(self.epoch)),
@@ -87,7 +87,7 @@ impl Training {
         Ok(checkpoint)
     }
 
-    /// Goes on from there. What is on the CPU goes to where it is needed.
+    /// Resumes from a checkpoint. Copies tensors on the CPU to where they are needed.
     fn resume(&mut self, checkpoint: &Dict) -> Result<()> {
         let state = StateDict::try_from(checkpoint.at("model")?)?;
         self.net.load_state_dict(&state, true)?;
@@ -109,7 +109,7 @@ impl Training {
 }
 
 // ANCHOR: rest
-/// Resumes a training run. Returns the losses of the epochs that are left.
+/// Resumes a training run. Returns the losses of the remaining epochs.
 fn rest(
     checkpoint: &Dict,
     dropout: f64,
@@ -153,14 +153,14 @@ pub(super) fn resumed(
     let mut training = Training::new(seed, 0.0, device)?;
     training.train(half)?;
     disk.save(training.checkpoint()?, "training.pt")?;
-    let straight = training.train(epochs)?; // as if nothing had happened
+    let straight = training.train(epochs)?; // without an interruption
     // ANCHOR_END: interrupted
 
     // ANCHOR: resumed
     let loaded = disk.load("training.pt", Device::Cpu)?;
     let resumed = rest(loaded.as_dict()?, 0.0, epochs, device)?;
 
-    // Once more, with what was loaded for the first.
+    // Again, with the same loaded state.
     let resumed_twice = rest(loaded.as_dict()?, 0.0, epochs, device)?;
     // ANCHOR_END: resumed
 
@@ -265,7 +265,7 @@ fn last_loss(losses: &[f64]) -> Figure {
     exact("last_loss", losses.last().copied().unwrap_or(f64::NAN))
 }
 
-/// A real GPU rounds its own way.
+/// A real GPU rounds differently.
 fn same_bits(same: bool, device: Device) -> Figure {
     rounded_by("same_bits", yes(same), device)
 }

@@ -9,7 +9,7 @@ use super::pitfall::Pitfall;
 use crate::frame::render_text::wrap;
 use crate::{Cell, Lab, Prediction, Table, exact, row};
 
-/// What a card does with a build.
+/// The effects of a build on a card.
 struct Seen {
     warnings: Vec<String>,
     is_available: bool,
@@ -56,7 +56,7 @@ pub(super) fn section(lab: &mut Lab, build: &str) -> crate::Result<Pitfall> {
     lab.section_on(6, "A new card", &card.parse()?);
     lab.part("warning");
     let before = Seen::on(&format!("{card},build={build}"))?;
-    // The last of the two: the first says the same, with a line for each architecture.
+    // The last of the two: the first has the same text, with a line for each architecture.
     if let Some(warning) = before.warnings.last() {
         lab.report(wrap(warning.trim()));
     }

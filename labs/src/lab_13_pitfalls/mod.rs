@@ -52,7 +52,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether there is a GPU, and the build of PyTorch has kernels for it. Nothing is tried: that would take memory.
+/// Whether there is a GPU, and the build of PyTorch has kernels for it. Running one would allocate memory.
 fn runs_kernels() -> bool {
     let Ok((major, minor)) = cuda::get_device_capability(0) else { return false };
     let runs = |architecture: &String| {
@@ -64,13 +64,12 @@ fn runs_kernels() -> bool {
     all.is_empty() || all.iter().any(runs)
 }
 
-/// The GPU of `--device` on the machine that is entered, or its first one.
+/// The GPU of `--device` on the current machine, or its first one.
 fn gpu(lab: &Lab) -> Device {
     let named = lab.gpu().map_or(0, |gpu| gpu.index());
     Device::cuda(if named < cuda::device_count() { named } else { 0 })
 }
 
-/// The first five sections.
 fn on_one_gpu(lab: &mut Lab, pitfalls: &mut Vec<Pitfall>) -> crate::Result<()> {
     let device = gpu(lab);
     let sections = || -> crate::Result<()> {
@@ -94,7 +93,7 @@ fn table(lab: &mut Lab, pitfalls: Vec<Pitfall>) {
     lab.table(rows);
 }
 
-/// The runs that are tested. The book shows them.
+/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { what: "with no GPU: on a simulated one", ..Run::NONE },
     Run::T4,

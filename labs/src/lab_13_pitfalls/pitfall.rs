@@ -1,11 +1,10 @@
-//! What each section comes to.
+//! The summary of each section.
 
 use crate::Cell;
 
-/// What a pitfall cost, and what its cure gained: a row of the last table.
+/// The cost of a pitfall, and the gain of its cure: a row of the last table.
 pub(super) struct Pitfall {
     pub what: &'static str,
-    /// What is counted.
     pub counted: &'static str,
     pub before: Cell,
     pub after: Cell,

@@ -14,7 +14,7 @@ fn network() -> Result<nn::Linear> {
     nn::Linear::new(2048, 2048)
 }
 
-/// A GPU as a monitor shows it: how many processes use it, and how much memory they hold.
+/// A GPU as a monitor shows it: the number of processes, and their memory.
 #[derive(Clone, Copy, Default)]
 struct Used {
     processes: usize,
@@ -22,7 +22,7 @@ struct Used {
 }
 
 // ANCHOR: load
-/// What a rank does to go on from a checkpoint: its model is on the GPU of its own
+/// Resumes a rank from a checkpoint: its model is on the GPU with the rank's
 /// number.
 fn resumed(
     rank: usize,
@@ -38,7 +38,7 @@ fn resumed(
 }
 // ANCHOR_END: load
 
-/// All GPUs after so many ranks have loaded it.
+/// The state of all GPUs after `count` ranks have loaded the checkpoint.
 fn loaded(file: &[u8], count: usize, to_cpu: bool) -> Result<Vec<Used>> {
     let of_ranks = Ranks::new(count)?.run(|rank| {
         let map_location =

@@ -10,7 +10,7 @@ use super::training::time_of_a_step;
 use crate::{Cell, Lab, Prediction, Table, Text, exact, found, row, timed};
 
 // ANCHOR: tiny
-/// How long a training step of a tiny network takes.
+/// The time of a training step of a tiny network.
 fn step_time(device: Device, rows: usize) -> Result<Duration> {
     let (hidden, last) = (nn::Linear::new(16, 64)?, nn::Linear::new(64, 1)?);
     let model = nn::Sequential::new((hidden, nn::ReLU, last));
@@ -118,7 +118,7 @@ pub(super) fn slower_than_the_cpu(
     })
 }
 
-/// How many times as long the CPU takes.
+/// The CPU's time relative to the GPU's.
 fn ratio(name: &'static str, cpu: Duration, gpu: Duration) -> Cell {
     let ratio = cpu.as_secs_f64() / gpu.as_secs_f64();
     found(name, ratio).digits(2).into()

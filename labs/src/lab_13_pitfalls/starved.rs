@@ -13,7 +13,7 @@ use super::training::{network, train_step};
 use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
 // ANCHOR: pictures
-/// Pictures as bytes. Each takes the CPU some time: it becomes floats of mean 0 and
+/// Images as bytes. Each costs the CPU some time: it becomes floats of mean 0 and
 /// standard deviation 1.
 struct Pictures {
     pixels: Tensor,
@@ -37,17 +37,17 @@ impl Dataset for Pictures {
 
 const SAMPLES: usize = 256;
 
-/// An epoch, and what the machine did in it.
+/// An epoch, and its trace.
 struct Epoch {
     time: Duration,
     trace: Trace,
-    /// How long loading alone takes, without training.
+    /// The time of loading alone, without training.
     loading: Duration,
 }
 
 impl Epoch {
     // ANCHOR: epoch
-    /// Trains for an epoch, with so many workers.
+    /// Trains for an epoch with `num_workers` workers.
     fn run(device: Device, num_workers: usize, pin_memory: bool) -> Result<Epoch> {
         let pixels = (Tensor::rand(&[SAMPLES, 1024])? * 255.0)?.to(DType::U8)?;
         let options = DataLoaderOptions {
@@ -71,7 +71,7 @@ impl Epoch {
             }
             cuda::synchronize()
         };
-        epoch()?; // not timed: the first takes memory
+        epoch()?; // not timed: the first epoch allocates memory
         let start = Instant::now();
         let (outcome, trace) = Machine::current().profile(epoch);
         outcome?;
@@ -84,7 +84,7 @@ impl Epoch {
     }
     // ANCHOR_END: epoch
 
-    /// During how much of the epoch the GPU computes, in percent.
+    /// The share of the epoch in which the GPU computes, in percent.
     fn busy(&self) -> Option<f64> {
         let device = self.trace.work.first()?.span.stream.device;
         let computed = self.trace.compute_time(device).as_secs_f64();

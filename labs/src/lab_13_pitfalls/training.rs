@@ -1,4 +1,4 @@
-//! What the first sections train, and section 3: memory that grows until it is full.
+//! The training of the first sections, and section 3: memory that grows until it is full.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, bytes, exact, row, text};
 
 // ANCHOR: network
-/// A network for pictures of 32 × 32 pixels, and what trains it.
+/// A network for images of 32 × 32 pixels, and its optimizer.
 pub(super) fn network() -> Result<(nn::Sequential, optim::SGD)> {
     let (hidden, last) = (nn::Linear::new(1024, 128)?, nn::Linear::new(128, 10)?);
     let model = nn::Sequential::new((hidden, nn::ReLU, last));
@@ -23,7 +23,7 @@ pub(super) fn network() -> Result<(nn::Sequential, optim::SGD)> {
     Ok((model, optimizer))
 }
 
-/// Takes one training step. Returns the loss, on the device.
+/// Runs one training step. Returns the loss, on the device.
 pub(super) fn train_step(
     model: &nn::Sequential,
     optimizer: &mut optim::SGD,
@@ -39,18 +39,18 @@ pub(super) fn train_step(
 }
 // ANCHOR_END: network
 
-/// Pictures and their classes, on the host.
+/// Images and their classes, on the host.
 pub(super) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
     Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
 }
 
-/// How long a step takes, with the second of two on this device.
+/// The time of a step on this device, after a warm-up.
 pub(super) fn time_of_a_step(
     device: Device,
     mut step: impl FnMut() -> Result<Tensor>,
 ) -> Result<Duration> {
-    step()?; // the first takes memory
+    step()?; // the first step allocates memory
     wait_for(device)?;
     let start = Instant::now();
     step()?;
@@ -60,12 +60,12 @@ pub(super) fn time_of_a_step(
 
 /// The limit of section 3 in MiB.
 const LIMIT: u64 = 48;
-/// What there is to evaluate.
+/// The batches to evaluate.
 const BATCHES: usize = 60;
 
 // ANCHOR: kept
-/// Adds up the losses of all batches. Returns what was allocated after each of
-/// them, and how it ended.
+/// Adds up the losses of all batches. Returns the allocated memory after each batch,
+/// and the result.
 fn evaluate(model: &nn::Sequential, x: &Tensor) -> (Vec<u64>, Result<f64>) {
     let mut curve = Vec::new();
     let outcome = (|| {

@@ -1,4 +1,4 @@
-//! Section 8: bytes that get lost on the way from one GPU to the other.
+//! Section 8: bytes that get lost on the way from one GPU to another.
 
 use todevice::distributed::{self as dist, Ranks, ReduceOp};
 use todevice::prelude::*;
@@ -7,16 +7,16 @@ use todevice::{Machine, cuda};
 use super::pitfall::Pitfall;
 use crate::{Lab, Prediction, Table, exact, row, text};
 
-/// How many numbers are copied.
+/// The number of copied values.
 const NUMBERS: usize = 1 << 16;
 
 // ANCHOR: routes
-/// How many numbers are wrong that went from one GPU to the other.
+/// The number of values that are wrong after a copy from one GPU to another.
 fn wrong(x: &Tensor, there: &Tensor) -> Result<i64> {
     Ok(x.ne(&there.cpu()?)?.to(DType::I64)?.sum()?.item()? as i64)
 }
 
-/// The same for the way straight, for one that waits, and for that through the host.
+/// As [`wrong`], for a direct copy, for one that waits, and for one through the host.
 fn routes() -> Result<[i64; 3]> {
     let x = Tensor::ones(&[NUMBERS])?;
     let first = x.to(Device::cuda(0))?;
@@ -32,7 +32,7 @@ fn routes() -> Result<[i64; 3]> {
 // ANCHOR_END: routes
 
 // ANCHOR: reduced
-/// The mean that each of two ranks holds after ones and twos are added up.
+/// The mean of ones and twos after a sum over two ranks, on each rank.
 fn sums() -> Result<Vec<f64>> {
     let ranks = Ranks::new(2)?;
     let mut sums = ranks.run(|rank| {

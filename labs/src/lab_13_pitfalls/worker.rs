@@ -7,7 +7,7 @@ use crate::frame::render_text::wrap;
 use crate::{Lab, Table, exact, row};
 
 // ANCHOR: on_the_gpu
-/// Samples that the data set itself moves.
+/// Samples that the data set moves to the GPU.
 struct OnTheGpu {
     device: Device,
 }
@@ -25,7 +25,7 @@ impl Dataset for OnTheGpu {
 }
 // ANCHOR_END: on_the_gpu
 
-/// How many batches come, and why no more do.
+/// The number of batches, and the error that ended the loop.
 fn batches(device: Device, num_workers: usize) -> Result<(usize, Option<Error>)> {
     let options =
         DataLoaderOptions { batch_size: 8, num_workers, ..Default::default() };
