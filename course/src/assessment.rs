@@ -18,11 +18,10 @@ use crate::standing::{self, Standing};
 use crate::student::timeline;
 use crate::workplace::{Workplace, failed, wrong};
 
-/// Its name in lists of exercises.
 pub const ID: &str = "final";
 pub const TITLE: &str = "The final assessment";
 
-/// Whether a name that may also be an exercise means the assessment.
+/// Whether a name means the assessment and not an exercise.
 pub fn is_meant(name: &str) -> bool {
     name.trim_end_matches(".rs") == ID
 }
@@ -31,13 +30,12 @@ pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
 }
 
-/// Parses the seed of a program.
 pub fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
     seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
 }
 
-/// The student's file, its seed, and whether it is new: a missing file is created.
+/// Returns the student's file, its seed, and whether it is new. Creates a missing file.
 fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
     let file = file_of(place);
     if !file.exists() {
@@ -81,7 +79,6 @@ pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The seed in the first line of a file.
 fn seed_of(file: &Path) -> Result<u64, Stop> {
     let of_file = |what: &dyn std::fmt::Display| wrong(format!("{}: {what}", name(file)));
     let bytes = file::bytes(file).map_err(|error| of_file(&error))?;
@@ -89,7 +86,7 @@ fn seed_of(file: &Path) -> Result<u64, Stop> {
     assessment::seed_of(text).map_err(|what| of_file(&what))
 }
 
-/// Starts the assessment, or shows what the functions did.
+/// Starts the assessment, or shows the work of its functions.
 pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
     let units: Vec<&'static Unit> = match function {
         None => UNITS.iter().collect(),
@@ -132,7 +129,6 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
     Ok(())
 }
 
-/// The error for a file that was not run.
 fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
     let line = diagnosis.line;
     let verdict = Verdict::Failed { diagnosis: Box::new(diagnosis), case: None };
@@ -149,7 +145,7 @@ fn one_machine(looked: &Looked) -> String {
 
 /// Checks the file, stores the result, and prints it.
 pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
-    // A program that was moved away is not recreated: its points would be lost.
+    // A program that was moved away is not recreated, since its points would be lost.
     if !file_of(place).exists() {
         return Err(wrong(format!(
             "there is no {}: `cargo course final` begins the assessment",
@@ -214,7 +210,7 @@ fn told(score: &Score, seed: u64) -> String {
     told + "\ncargo course report names the objectives that you met, and what to read again.\n"
 }
 
-/// Grades someone else's file as the program of a seed: by default, the seed in its first line.
+/// Grades a file as the program of a seed. Default: the seed in its first line.
 pub fn graded(
     library: &exercises::library::Library,
     text: &str,

@@ -1,5 +1,5 @@
-//! Explains an error: by its code, its name, or any text that contains its message. The explanations are in the package
-//! `errors`.
+//! Explains an error by its code, its name, or any text that contains its message. The package `errors` has the
+//! explanations.
 
 use std::io::{IsTerminal, Read};
 
@@ -15,17 +15,17 @@ use crate::provoke::provoke;
 use crate::show::text;
 use crate::workplace::{failed, wrong};
 
-/// The maximum length of a text. Its end is kept, because the error is there.
+/// The maximum length of a text. Its end is kept, since the error is there.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The pages of error codes, which say more than the table.
+/// The pages of error codes, which have more detail than the table.
 const PAGES: [(&str, &str); 3] = [
     ("GPU0001", include_str!("../../book/chapters/errors/gpu0001.md")),
     ("GPU0002", include_str!("../../book/chapters/errors/gpu0002.md")),
     ("GPU0003", include_str!("../../book/chapters/errors/gpu0003.md")),
 ];
 
-/// Explains a code or a pasted message, given as arguments or, without any, on standard input.
+/// Explains a code or a pasted message, from the arguments or, without any, from standard input.
 pub fn explain(words: &[String]) -> Result<(), Stop> {
     let said = match words {
         [] => pasted()?,
@@ -45,14 +45,13 @@ pub fn explain(words: &[String]) -> Result<(), Stop> {
     }
 }
 
-/// Lists all kinds of error.
 pub fn list() {
     let width = KINDS.iter().map(|kind| kind.id.len()).max().unwrap_or(0);
     let line = |kind: &Kind| format!("{:width$}  {}\n", kind.id, kind.message);
     to_stdout(&KINDS.iter().map(line).collect::<String>());
 }
 
-/// Provokes an error, and shows the code that does.
+/// Provokes an error, and shows its code.
 pub fn run(kind: &str) -> Result<(), Stop> {
     let Some(kind) = named(kind) else {
         return Err(wrong(format!("there is no such kind of error: {LIST}")));
@@ -106,8 +105,7 @@ fn pasted() -> Result<String, Stop> {
     }
 }
 
-/// The reply to a message that the table does not contain. It does not repeat the message, which may be long and
-/// contain anything.
+/// The reply to an unknown message. It does not repeat the message, which may be long and contain anything.
 fn unknown(said: &str) -> String {
     let code = said.trim();
     if code.len() == 7 && code.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("GPU")) {
@@ -122,7 +120,6 @@ fn unknown(said: &str) -> String {
     }
 }
 
-/// An explanation formatted for a terminal.
 fn told(story: &Explained) -> String {
     let mut told = String::new();
     for paragraph in story.paragraphs() {
@@ -147,7 +144,7 @@ fn told(story: &Explained) -> String {
     }
     told
 }
-/// A page of the book formatted for a terminal, without the lines meant for the book builder.
+/// A page of the book for a terminal, without lines for the book builder.
 fn page_text(page: &str) -> String {
     let mut told = String::new();
     let mut paragraph = String::new();

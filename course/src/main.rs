@@ -1,4 +1,4 @@
-//! `cargo course`: runs the exercises of To Device, and gives access to everything else in the course.
+//! `cargo course`: runs the exercises of To Device, and all other programs of the course.
 
 mod assessment;
 mod ending;
@@ -284,11 +284,10 @@ fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop
     cargo(&lab, &asked.into_iter().chain(flags).collect::<Vec<_>>())
 }
 
-/// Runs another program of the checkout.
 fn cargo(program: &str, flags: &[impl AsRef<OsStr>]) -> Result<(), Stop> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        // Not --quiet: the program may have to be compiled, and Cargo shows the progress.
+        // Not `--quiet`: Cargo shows the progress of compiling.
         .args(["run", "--bin", program, "--"])
         .args(flags)
         .current_dir(root())

@@ -1,4 +1,4 @@
-//! A teacher's own exercises, from the folders that `--exercises` names.
+//! A teacher's exercises, from the folders of `--exercises`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,12 @@ use crate::workplace::{Workplace, failed, wrong};
 
 static OWN: OnceLock<(Vec<&'static Exercise>, Hosts)> = OnceLock::new();
 
-/// All exercises: those of the course in book order, then the teacher's own.
+/// All exercises: those of the course in book order, then the teacher's.
 pub fn all() -> Vec<&'static Exercise> {
     let own = OWN.get().map(|(own, _)| own.clone()).unwrap_or_default();
     EXERCISES.iter().copied().chain(own).collect()
 }
 
-/// The exercise with this id.
 pub fn find(id: &str) -> Option<&'static Exercise> {
     all().into_iter().find(|exercise| exercise.id == id)
 }
@@ -69,7 +68,6 @@ pub fn load(place: &Workplace, folders: &[PathBuf]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The exercise files in a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     let entries = fs::read_dir(folder).map_err(|error| wrong(format!("{}: {error}", name(folder))))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -84,7 +82,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     Ok(files)
 }
 
-/// Compiles an exercise, unless the same text was already compiled against the same library.
+/// Compiles an exercise, unless the same text was already compiled with the same library.
 fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Exercise, Host), String> {
     let text = fs::read(file).map_err(|error| error.to_string())?;
     let path = fs::canonicalize(file).map_err(|error| error.to_string())?;

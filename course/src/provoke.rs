@@ -1,5 +1,5 @@
-//! Code that causes errors: `cargo course explain --run` shows one of these functions and its error. Each function is
-//! named after its kind of error.
+//! Code that causes errors: `cargo course explain --run` shows one of these functions and its error. Each function has
+//! the name of its kind of error.
 
 use todevice::Machine;
 use todevice::amp::{GradScaler, GradScalerOptions, autocast};
@@ -9,7 +9,7 @@ use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::parallel::distributed;
 use todevice::prelude::*;
 
-/// A function that fails, and the name of its kind.
+/// A failing function, and the name of its kind.
 type Provoke = (&'static str, fn() -> Result<()>);
 
 macro_rules! provoked {

@@ -11,8 +11,8 @@ use questions::{Open, Question, Quiz, run};
 use crate::show::{WIDTH, plain, plain_text, shortened};
 use crate::workplace::{Workplace, failed, root, wrong};
 
-/// Asks all questions of a chapter, gives the reason for each chosen answer, and prints the number of right answers by
-/// objective.
+/// Asks all questions of a chapter, gives the reason for each chosen answer, and prints the number of right answers for
+/// each objective.
 pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     let number = chapter
         .parse::<u32>()
@@ -52,7 +52,7 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The number of right answers, and of answers given.
+/// The number of right answers, and of all answers.
 #[derive(Clone, Copy, Default)]
 struct Score {
     right: usize,
@@ -97,8 +97,8 @@ fn asked(number: usize, question: &Question) -> String {
     told
 }
 
-/// Reads a choice. None for an empty line, or at the end of the input. Asks at most three times, in case a program such
-/// as `yes` provides the input.
+/// Reads a choice. Returns `None` for an empty line, or at the end of the input. Asks at most three times, in case of a
+/// program such as `yes`.
 fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usize> {
     let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
     for _ in 0..tries {
@@ -120,10 +120,10 @@ fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usiz
     None
 }
 
-/// More than anyone writes. All of it must fit into the student's progress file.
+/// More than anyone writes. All of it must fit into the progress file.
 const MOST_LINES: usize = 100;
 
-/// Reads a student's text, up to an empty line; None if the first line is empty.
+/// Reads a student's text, up to an empty line. Returns `None` if the first line is empty.
 fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     to_stdout("Your answer, in your own words (an empty line ends it):\n");
     let written = lines.take_while(|line| !line.trim().is_empty()).take(MOST_LINES);
@@ -131,7 +131,7 @@ fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// Asks how many points of the rubric the answer covers. None at the end of the input.
+/// Asks which points of the rubric the answer has. Returns `None` at the end of the input.
 fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option<usize> {
     let mut made = 0;
     for point in rubric {

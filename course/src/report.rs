@@ -29,7 +29,6 @@ pub struct Row {
     pub id: String,
     pub title: String,
     pub passed: bool,
-    /// The result in words.
     pub says: String,
     /// The duration of the check.
     pub seconds: f64,
@@ -146,7 +145,7 @@ fn met_or_not(objective: &Objective) -> String {
     }
 }
 
-/// The same as text: the objectives met, then the open ones with what to reread.
+/// The same as text: the met objectives, then the open ones with sections to reread.
 fn objectives(standing: &Standing) -> String {
     let state = if standing.passed { "passed" } else { "not yet" };
     let mut told = format!("\nThe final assessment: {state}, {}\n", standing.says());

@@ -74,7 +74,7 @@ pub fn score(place: &Workplace, tell: &mut dyn FnMut(Told)) -> Result<bool, Stop
     Ok(has_begun)
 }
 
-/// The lost bets, each with the lab's reply to the answer. Runs only the labs that asked them.
+/// The lost bets, each with the lab's reply. Runs only the labs that asked them.
 fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(Told)) -> Result<(), Stop> {
     let record = &place.record;
     let is_lost = |asked: &&Asked| matches!(record.verdict(&asked.id), Some("off" | "wrong"));
@@ -92,7 +92,7 @@ fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(Told)) -> Resul
             _ => None,
         });
         let Some(answer) = answer else { continue };
-        // An answer from an older version may be invalid now, or right.
+        // An answer from an older version may have become invalid or right.
         let Some(said) = record.said(id).and_then(|said| answer.prediction.parse(said).ok()) else {
             continue;
         };

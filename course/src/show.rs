@@ -6,7 +6,6 @@ pub use exercises::shown::counted as count;
 use exercises::{printable, wrapped};
 use labs::render_text::without_ticks;
 
-/// The width of text.
 pub const WIDTH: usize = 80;
 
 /// Markdown for a terminal: paragraphs are wrapped, and each line is indented like the first.
@@ -14,7 +13,7 @@ pub fn text(markdown: &str, indent: &str) -> String {
     paragraphs(&without_emphasis(markdown), indent)
 }
 
-/// The same without the backticks around code.
+/// As [`text`], without the backticks around code.
 pub fn plain_text(markdown: &str, indent: &str) -> String {
     paragraphs(&plain(markdown), indent)
 }
@@ -44,7 +43,7 @@ fn without_emphasis(markdown: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// The line cut to this width; a cut line ends in `…`.
+/// Cuts a line to this width; a cut line ends in `…`.
 pub fn shortened(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
@@ -54,7 +53,6 @@ pub fn shortened(line: &str, width: usize) -> String {
     format!("{}…", words.trim_end_matches([',', ' ']))
 }
 
-/// The name of a file.
 pub fn name(file: &Path) -> String {
     printable::line(&file.display().to_string())
 }

@@ -13,11 +13,10 @@ pub struct Standing {
     pub seed: u64,
     pub points: u64,
     pub passed: bool,
-    /// The objectives that its faults test, in book order.
+    /// The objectives of its faults, in book order.
     pub objectives: Vec<Objective>,
 }
 
-/// An objective of a chapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     pub chapter: String,
@@ -61,7 +60,7 @@ impl Standing {
         Ok(Standing { seed, points: score.points as u64, passed: score.passed(), objectives })
     }
 
-    /// One line: the points, and the number of objectives met.
+    /// One line: the points, and the number of met objectives.
     pub fn says(&self) -> String {
         let met = self.objectives.iter().filter(|objective| objective.met).count();
         let all = self.objectives.len();
@@ -97,7 +96,7 @@ impl Standing {
         place.keep(|record| record.assessed(self.fields()));
     }
 
-    /// The result that this program or the page has stored, if any.
+    /// The stored result of this program or of the page.
     pub fn read(place: &Workplace) -> Result<Option<Standing>, Stop> {
         let Some(kept) = place.record.assessment() else { return Ok(None) };
         let standing = || {

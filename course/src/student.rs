@@ -1,4 +1,4 @@
-//! The commands with which a student works on an exercise.
+//! The commands for working on an exercise.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub fn titled(exercise: &Exercise) -> String {
     format!("{}  {} ({kind})", exercise.id.bold(), exercise.title)
 }
 
-/// Lists all exercises, or those that match, with what has been passed.
+/// Lists all exercises, or the matching ones, with the progress.
 pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
     let fits = |exercise: &&Exercise| {
         let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();
@@ -105,7 +105,6 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
     Ok(())
 }
 
-/// Shows the task, and the file.
 pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     let (file, is_new) = place.begun(exercise)?;
     let mut told = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
@@ -114,7 +113,7 @@ pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Runs a student's code once, and shows what the machine saw. Judges and stores nothing.
+/// Runs a student's code once, and shows the machine's record. It judges and stores nothing.
 pub fn run(
     place: &Workplace,
     exercise: &Exercise,
@@ -132,7 +131,7 @@ pub fn run(
     }
     let cases = [Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) }];
     let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
-    // Code that did not run has only a verdict to show.
+    // Code that did not run has only a verdict.
     let Some(seen) = checked.seen.first() else {
         to_stdout(&told(exercise, &checked, &file));
         return Err(Stop { message: String::new(), exit_code: 1 });
@@ -150,7 +149,6 @@ pub fn run(
     }
 }
 
-/// The timeline of a run.
 pub fn timeline(seen: &Seen) -> String {
     format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
 }
@@ -166,7 +164,7 @@ pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, St
     Ok(checked)
 }
 
-/// The text that a student reads after a check.
+/// The text after a check.
 pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
     let mut told = printed(&checked.printed);
     let text_of = checked.verdict.to_string();

@@ -8,11 +8,10 @@ use crate::show::text;
 /// A piece of text. The words are Markdown.
 pub enum Told {
     Heading(String),
-    /// The heading of a part.
     Chapter(String),
     Words(String),
     Item(String),
-    /// An objective, and whether it has been shown.
+    /// An objective, and whether it was shown.
     Objective {
         state: &'static str,
         words: String,
@@ -33,7 +32,6 @@ pub enum Told {
 use Told::*;
 
 impl Told {
-    /// Whether it is a list item.
     fn is_item(&self) -> bool {
         matches!(self, Item(_) | Objective { .. } | Link { .. } | Bet { .. })
     }
@@ -64,7 +62,6 @@ impl Told {
     }
 }
 
-/// A list item.
 fn item(words: &str) -> String {
     format!("  - {}", text(&without_ticks(words), "    ").trim_start())
 }
@@ -121,7 +118,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Markdown as HTML: code is kept; links become their text, because their targets are in the book.
+/// Markdown as HTML. Links become their text, because their targets are in the book.
 fn inline(words: &str) -> String {
     let parts = words.split('`').enumerate();
     let parts = parts

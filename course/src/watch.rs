@@ -1,6 +1,6 @@
 //! Checks an exercise whenever its file is saved.
 //!
-//! Polls the file itself several times a second. So the file may be a symbolic link, or on a file system without change
+//! Polls the file several times a second. So the file may be a symbolic link, or on a file system without change
 //! notifications, and an editor may write it in place or replace it.
 
 use std::io::{self, IsTerminal};
@@ -18,14 +18,13 @@ use crate::show::{name, text};
 use crate::student::{hint, list, titled, told, verdict};
 use crate::workplace::Workplace;
 
-/// The polling interval.
 const LOOK: Duration = Duration::from_millis(100);
-/// Editors write a file in several steps: it counts as saved once it has been unchanged for this long.
+/// Editors write a file in several steps. It counts as saved once it has been unchanged for this long.
 const SETTLED: Duration = Duration::from_millis(40);
 /// An editor that moves the old file away has written the new one after this number of polls.
 const GONE: u32 = 10;
 
-/// Watches until the student quits. Moves to the next exercise only when told to.
+/// Watches until the student quits. The student decides when to move to the next exercise.
 pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(), Stop> {
     let (send, said) = mpsc::channel();
     thread::spawn(move || listen(send));
@@ -145,7 +144,7 @@ fn prompt(passed: bool) -> String {
     format!("{next}Enter to check again, s solution, l list, q to leave (a letter, then Enter)\n")
 }
 
-/// The content of the file, or why it cannot be read, once stable. None while it is missing or being written.
+/// The content of the file, or why it cannot be read, once stable; `None` while it is missing or being written.
 fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
     let look = || match file::bytes(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -156,7 +155,6 @@ fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
     look().filter(|now| *now == before)
 }
 
-/// Sends the student's input, line by line.
 fn listen(send: Sender<String>) {
     while let Some(said) = line() {
         if send.send(said.trim().to_lowercase()).is_err() {
@@ -165,7 +163,7 @@ fn listen(send: Sender<String>) {
     }
 }
 
-/// Waits one interval for input from the student.
+/// Waits one interval for input.
 fn next(said: &Receiver<String>) -> Option<String> {
     match said.recv_timeout(LOOK) {
         Ok(said) => Some(said),

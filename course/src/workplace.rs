@@ -12,11 +12,10 @@ use labs::{Stop, files, stdio::to_stderr};
 use crate::own::all;
 use crate::show::name;
 
-/// A folder with a student's files.
 pub struct Workplace {
     pub folder: PathBuf,
     pub record: Record,
-    /// Temporary files.
+    /// For temporary files.
     pub scratch: PathBuf,
 }
 
@@ -25,18 +24,18 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Reports the user's error on one line, with the exit code.
+/// A one-line error of the user's, with the exit code.
 pub fn wrong(message: impl std::fmt::Display) -> Stop {
     labs::wrong(message.to_string())
 }
 
-/// The same for an error that is not the user's. A failure of the compiler itself may have several lines.
+/// As [`wrong`], for other errors. A compiler's failure may have several lines.
 pub fn failed(message: impl std::fmt::Display) -> Stop {
     Stop { message: format!("error: {}\n", printable::lines(&message.to_string())), exit_code: 1 }
 }
 
 impl Workplace {
-    /// The same for a command that only reads: creates no folder.
+    /// As [`Workplace::open`], for a command that only reads: creates no folder.
     pub fn there(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         if let Some(folder) = &folder
             && !folder.is_dir()
@@ -46,7 +45,7 @@ impl Workplace {
         Workplace::open(folder)
     }
 
-    /// Opens the folder that `--work` names, or the default one of the checkout.
+    /// Opens the folder of `--work`. Default: the checkout's.
     pub fn open(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         let folder = folder.unwrap_or_else(|| root().join("exercises"));
         fs::create_dir_all(&folder).map_err(|error| wrong(format!("--work {}: {error}", name(&folder))))?;
@@ -59,7 +58,6 @@ impl Workplace {
         Ok(Workplace { scratch, folder, record })
     }
 
-    /// The progress file.
     pub fn progress(&self) -> PathBuf {
         self.folder.join("progress.json")
     }
@@ -68,8 +66,8 @@ impl Workplace {
         self.folder.join(exercise.file())
     }
 
-    /// The student's file, and whether it is new: a missing file is created from the skeleton. A file that an editor
-    /// writes at the same moment is not overwritten.
+    /// Returns the student's file, and whether it is new. Creates a missing file from the skeleton, but does not
+    /// overwrite one that an editor writes at the same moment.
     pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
         let file = self.file(exercise);
         match files::create(&file, exercise.skeleton().as_bytes()) {
@@ -83,7 +81,7 @@ impl Workplace {
         self.kept_under_another_name(&self.file(exercise), exercise.skeleton().as_bytes())
     }
 
-    /// Rewrites a file. Returns the name under which the old one is kept.
+    /// Rewrites a file, and keeps the old one under another name. Returns that name.
     pub fn kept_under_another_name(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
         let unchanged = |error| cannot_be_written(file, &error, "; your work is unchanged, in that file");
         let of_file = file.file_name().unwrap_or_default().to_string_lossy();
@@ -108,7 +106,7 @@ impl Workplace {
         }
     }
 
-    /// Loads progress that another `course` process has stored meanwhile.
+    /// Loads progress that another `course` process has stored.
     pub fn refresh(&mut self) {
         if let Ok(record) = Record::read(&self.progress()) {
             self.record = record;
@@ -119,20 +117,20 @@ impl Workplace {
         Library::find(&self.scratch).map(crate::own::with_hosts).map_err(failed)
     }
 
-    /// The first exercise that has not been passed.
+    /// The first unpassed exercise.
     pub fn next(&self) -> Option<&'static Exercise> {
         all().into_iter().find(|exercise| !self.record.passed(exercise.id))
     }
 
-    /// The next exercise after this one that has not been passed, or the first such one.
+    /// The next unpassed exercise after this one, or the first one.
     pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
         let mut after = all().into_iter().skip_while(|other| other.id != exercise.id).skip(1);
         let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
         next.filter(|next| next.id != exercise.id)
     }
 
-    /// The exercise that the student means: by its id, the end of its id, or its chapter number, for the first exercise
-    /// of the chapter not yet passed. Without a name, the first exercise of all not yet passed.
+    /// The student's exercise: by its id, the end of its id, or its chapter number, for the first unpassed exercise of
+    /// the chapter. Without a name, the first unpassed exercise.
     pub fn named(&self, name: Option<&str>) -> Result<&'static Exercise, Stop> {
         let Some(name) = name else {
             return Ok(self.next().unwrap_or(all()[0]));
@@ -146,7 +144,7 @@ fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
     failed(format!("{}: {error}{but}; --work DIR takes another folder", name(file)))
 }
 
-/// All exercises that a name refers to: one, or those of a chapter.
+/// All exercises of a name: one, or those of a chapter.
 pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     let name = name.trim_end_matches(".rs");
     if name == crate::assessment::ID {
@@ -190,7 +188,7 @@ fn is_writable(folder: &Path) -> bool {
     fs::write(&file, "").and_then(|()| fs::remove_file(&file)).is_ok()
 }
 
-/// Removes programs, reports and folders left by interrupted checks, once they are older than any check can run.
+/// Removes programs, reports and folders of interrupted checks that are older than any running check.
 fn tidy(scratch: &Path) {
     const LONG_AGO: Duration = Duration::from_secs(3600);
     for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {

@@ -9,7 +9,6 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::name::{self, Named, Student};
 
-/// The files found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub is_class: bool,
@@ -19,7 +18,7 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
-/// The files that a student submitted.
+/// A student's submitted files.
 #[derive(Debug, Default)]
 pub struct Handed {
     pub name: String,
@@ -32,7 +31,6 @@ pub struct Handed {
 pub struct Picked {
     pub path: PathBuf,
     pub is_late: bool,
-    /// The number of attempts.
     pub attempts: usize,
 }
 
@@ -45,7 +43,7 @@ struct File {
     changed: SystemTime,
 }
 
-/// Folders inside a student's folder, which are not students themselves.
+/// Folders inside a student's folder, which are not students.
 const INNER: [&str; 9] = [
     "exercises",
     "exercise",
@@ -58,10 +56,10 @@ const INNER: [&str; 9] = [
     "homework",
 ];
 
-/// Folders that contain no student work.
+/// Folders without student work.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__MACOSX", "vendor"];
 
-/// Limits far above any class, on the number of files and the depth.
+/// Limits on the number of files and the depth, far above any class.
 const MOST: usize = 100_000;
 const DEEPEST: usize = 8;
 
@@ -101,7 +99,7 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
                 .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
         }
     }
-    // A student whose folder contains nothing to grade still belongs to the class.
+    // A student without files to grade still belongs to the class.
     let has_folders = found.is_class && !by_assignment && by_folder;
     let empty = all_folders
         .iter()
@@ -251,7 +249,7 @@ fn is_class(files: &[File]) -> bool {
     before.len() >= 2 || folders.len() >= 2 || all_named && are_names
 }
 
-/// Whether each folder is an assignment with the files of many students, rather than a student. A single student cannot
+/// Whether each folder is an assignment with files of many students, instead of a student. A single student cannot
 /// produce this layout.
 fn is_by_assignment(files: &[File], ids: &[&'static str]) -> bool {
     let mut by_folder: BTreeMap<&String, Vec<&File>> = BTreeMap::new();

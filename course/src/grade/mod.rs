@@ -27,7 +27,6 @@ use crate::workplace::{Workplace, all_named, failed, wrong};
 use found::{Found, found};
 use work::{Checks, Done, Job, Outcome, checked};
 
-/// A teacher's request.
 pub struct Asked {
     pub folder: PathBuf,
     pub seed: Option<u64>,
@@ -64,7 +63,6 @@ impl Graded {
     }
 }
 
-/// A graded class.
 pub struct Class {
     pub columns: Vec<Column>,
     pub students: Vec<Graded>,
@@ -77,7 +75,6 @@ pub struct Class {
     pub seconds: f64,
 }
 
-/// Grades a folder.
 pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
     let folder = asked.folder.as_path();
     if !folder.is_dir() {
@@ -134,7 +131,7 @@ fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     Ok((ids, is_final))
 }
 
-/// The message when there is nothing to grade.
+/// The message if there is nothing to grade.
 fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     let name = crate::show::name(folder);
     if !handed_in.is_empty() {
@@ -150,8 +147,8 @@ fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     }
 }
 
-/// The exercises to grade: the chosen ones; otherwise all of them for one student, or, for a class, those that anyone
-/// has submitted.
+/// The exercises to grade: the selected ones. Default: all of them for one student, or those with a submission for a
+/// class.
 fn columns(
     found: &Found,
     handed_in: &BTreeSet<&str>,
@@ -191,7 +188,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     }
     let start = Instant::now();
     let is_class = found.is_class;
-    // For each of the students' files: a job, or the reason why there is none.
+    // A job for each student's file, or the reason why there is none.
     let mut texts: BTreeMap<PathBuf, Result<Job, String>> = BTreeMap::new();
     for student in &found.students {
         for (id, picked) in
@@ -217,7 +214,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
         Checks { library: &library, exercises: &all, seeds, of_final: asked.of_final, own: own.path() };
     let last = AtomicUsize::new(0);
     let done = checked(&checks, jobs.into_iter().collect(), &|number| {
-        // Report progress during a long grading.
+        // Reports the progress of a long grading.
         if is_class && number >= last.load(Ordering::Relaxed) + 25 {
             last.store(number, Ordering::Relaxed);
             to_stderr(&format!("{number} of {different} checked\n"));
@@ -282,7 +279,7 @@ impl Class {
         (rows, standing)
     }
 
-    /// A message about the files that were not checked, if any.
+    /// A message about unchecked files, if any.
     fn unchecked_what(&self) -> Option<String> {
         let is_unchecked = |cell: &Cell| matches!(cell.done.outcome, Outcome::Unchecked(_));
         let any = self.students.iter().flat_map(|student| &student.cells).any(is_unchecked);

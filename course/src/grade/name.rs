@@ -16,13 +16,13 @@ pub struct Named {
     /// The id of an exercise, or `final`.
     pub id: &'static str,
     pub student: Option<Student>,
-    /// Whether the student's name precedes the exercise, as platforms write it; any text may follow the exercise.
+    /// Whether the student's name precedes the exercise, as on platforms. Any text may follow the exercise.
     pub is_before: bool,
     pub attempt: Attempt,
     pub is_late: bool,
 }
 
-/// A student: the name, and the number assigned by a platform.
+/// A student's name, and the number assigned by a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Student {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Student {
 }
 
 impl Student {
-    /// Names that differ only in case or spaces are the same.
+    /// Ignores case and spaces.
     pub fn key(&self) -> String {
         self.name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -91,7 +91,7 @@ const NOT_A_NAME: [&str; 42] = [
 
 const LATE: [&str; 6] = ["late", "verspätet", "verspaetet", "spät", "retard", "tarde"];
 
-/// Parses a file name. None for another kind of file, such as `.pdf`, and for a file of no exercise.
+/// Parses a file name. Returns `None` for another kind of file, such as `.pdf`, and for a file without an exercise.
 pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
     let letters: Vec<char> = file.nfc().collect();
     let lower: Vec<char> =
@@ -152,7 +152,7 @@ pub fn is_assignment(folder: &str, ids: &[&'static str]) -> bool {
         || words.iter().any(is_set)
 }
 
-/// Parses the name and number of a student; also whether the file is late, and its time.
+/// Parses a student's name and number, and sets the file's time and whether it is late.
 fn person(text: &str, named: &mut Named) -> Option<Student> {
     let mut student = Student::default();
     let mut names: Vec<String> = Vec::new();
@@ -185,7 +185,6 @@ fn person(text: &str, named: &mut Named) -> Option<Student> {
     Some(student)
 }
 
-/// Splits into words of letters and digits.
 fn words(letters: &[char]) -> Vec<String> {
     let words = letters.split(|letter| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| word.iter().collect()).collect()
@@ -198,7 +197,7 @@ fn is_noise(word: &str) -> bool {
     bare.is_empty() || NOT_A_NAME.contains(&bare) || LATE.contains(&bare)
 }
 
-/// The name without `.rs`, `.txt`, and the number that browsers append; None for a file of another kind.
+/// The name without `.rs`, `.txt`, and a browser's number; `None` for another kind of file.
 fn without_extension(after: &str) -> Option<String> {
     let lower = after.to_lowercase();
     let is_code = [".rs", ".txt"].iter().any(|extension| lower.contains(extension));
@@ -217,7 +216,7 @@ fn without_extension(after: &str) -> Option<String> {
     })
 }
 
-/// The end of the exercise id that starts here, with any punctuation between its words.
+/// The end of an exercise id that starts here, with any punctuation between its words.
 fn end_of(id: &str, lower: &[char], begin: usize) -> Option<usize> {
     if begin > 0 && lower[begin - 1].is_alphanumeric() {
         return None;

@@ -1,5 +1,4 @@
-//! The results of a class as one page: each student's progress, and the common mistakes. It needs no network and no
-//! script.
+//! The results of a class as one page: each student's progress, and common mistakes. It needs no network and no script.
 
 use labs::render_html::escape;
 
@@ -23,7 +22,6 @@ details { margin: .25rem 0; }
 @media print { body { max-width: none; margin: 0; } details > * { display: revert; } .no { border-width: 2px; } }
 ";
 
-/// Renders the page.
 pub fn page(class: &Class) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
@@ -48,7 +46,6 @@ pub fn page(class: &Class) -> String {
     html + "</main>\n</body>\n</html>\n"
 }
 
-/// A row for each student.
 fn standing(class: &Class) -> String {
     let mut html = "<h2>Where each student is</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Where each student is\">\n<table>\n<thead>\n<tr><th scope=\"col\">Student</th><th scope=\"col\">Passed</th>".to_owned();
     for column in &class.columns {
@@ -94,7 +91,6 @@ fn standing(class: &Class) -> String {
     html + "</tr>\n</tfoot>\n</table>\n</div>\n"
 }
 
-/// Mistakes as bars.
 fn mistakes(class: &Class) -> String {
     let common = class.common();
     let mut html = "<h2>Mistakes, the most common first</h2>\n".to_owned();
@@ -147,7 +143,7 @@ fn one(class: &Class, number: usize, student: &Graded) -> String {
     html + "</ul>\n</details>\n"
 }
 
-/// A bar of `part` out of `all`; the full length is six characters.
+/// A bar of `part` out of `all`. The full length is six characters.
 fn bar(class: &str, part: usize, all: usize) -> String {
     let width = 6.0 * part as f64 / all.max(1) as f64;
     format!("<span class=\"{class}\" style=\"width:{width:.2}rem\"></span>")

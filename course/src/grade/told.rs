@@ -20,7 +20,7 @@ pub struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// The diagnosis for people. In the final assessment it is an objective, with its chapter.
+    /// The diagnosis in words. In the final assessment, it is an objective with its chapter.
     pub fn label(&self) -> String {
         match self.diagnosis {
             "" => "file".to_owned(),
@@ -67,7 +67,7 @@ impl Class {
         common
     }
 
-    /// One line: the amount graded, the duration, and the seeds.
+    /// One line with the amount graded, the duration, and the seeds.
     pub fn summary(&self) -> String {
         let [a, b, c] = self.seeds;
         format!(

@@ -14,7 +14,6 @@ use exercises::{Exercise, Seen, Verdict, plain, printable};
 use super::name::file_of;
 use crate::standing::Standing;
 
-/// The result of a file.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Missing,
@@ -40,7 +39,6 @@ impl Outcome {
         }
     }
 
-    /// The id of the diagnosis, if there is one.
     pub fn diagnosis(&self) -> Option<&str> {
         match self {
             Outcome::Failed { diagnosis, .. } => Some(diagnosis),
@@ -48,7 +46,6 @@ impl Outcome {
         }
     }
 
-    /// The result on one line.
     pub fn says(&self) -> String {
         match self {
             Outcome::Missing => "not there".to_owned(),
@@ -61,27 +58,27 @@ impl Outcome {
     }
 }
 
-/// A file to check: the exercise, or None for the final assessment, and its text.
+/// A file to check: the text, and the exercise, or `None` for the final assessment.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Job {
     pub id: &'static str,
     pub text: String,
 }
 
-/// The result of a job, and the time it took.
+/// The result of a job, and its duration.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub outcome: Outcome,
     pub seconds: f64,
 }
 
-/// The data that all checks share.
+/// The common data of all checks.
 pub struct Checks<'a> {
     pub library: &'a Library,
     pub exercises: &'a [&'static Exercise],
     pub seeds: [u64; 3],
     pub of_final: Option<u64>,
-    /// A folder for temporary files.
+    /// For temporary files.
     pub own: &'a Path,
 }
 
@@ -117,7 +114,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one check. An error means that the check itself failed.
+/// Runs one check. An error means that the check failed to run.
 fn one(
     checks: &Checks,
     job: &Job,
@@ -133,11 +130,11 @@ fn one(
             Err(says) => Outcome::Failed { diagnosis: String::new(), says: first_line(&says), line: None },
         });
     };
-    // A copy, so that the code that was compiled cannot change meanwhile.
+    // A copy, so that the compiled code cannot change meanwhile.
     let file = folder.join(file_of(job.id));
     fs::write(&file, &job.text).map_err(|error| format!("{}: {error}", file.display()))?;
     let cases = exercise.cases(&checks.seeds);
-    // A teacher's exercise is checked by its host, which runs the solution itself.
+    // A teacher's exercise is checked by its host, which runs the solution.
     let right = right.filter(|_| checks.library.host(job.id).is_none());
     let right = right.map(|right| right.get_or_init(|| exercise.right(&cases)).as_slice());
     let checked = check_by(checks.library, exercise, &file, &cases, right, folder)?;
@@ -151,7 +148,7 @@ fn one(
     })
 }
 
-/// The start of a text, for one table row.
+/// The start of a text, for a table row.
 pub fn first_line(text: &str) -> String {
     plain(text.lines().next().unwrap_or_default()).chars().take(120).collect()
 }

@@ -1,8 +1,8 @@
 //! `cargo course pack DIR`: a folder with everything that thirty laptops need in a room without a network.
 //!
-//! It contains the book with the modules of its pages, and the program that serves it: reading, running labs, and doing
-//! exercises in the page need no Rust installation. On request it also contains a compiled workspace with the external
-//! crates, for students who have Rust. Creating the pack needs a network once; using it needs none.
+//! It contains the book with its modules, and the program that serves it: reading, running labs, and doing exercises in
+//! the page need no Rust installation. On request, it also contains a compiled workspace with the external crates, for
+//! students with Rust. Creating the pack needs a network once; using it needs none.
 
 mod workspace;
 
@@ -21,14 +21,13 @@ const MARK: &str = ".to-device-pack";
 const BOOK: &str = "book";
 const WORKSPACE: &str = "to-device";
 
-/// Measured sizes of the parts in MB: a test compares them with a real pack.
+/// Sizes of the parts in MB. A test compares them with a real pack.
 const OF_BOOK: u64 = 30;
 const OF_SERVER: u64 = 45;
 const OF_SOURCES: u64 = 10;
 const OF_CRATES: u64 = 320;
 const OF_TARGET: u64 = 860;
 
-/// Creates the pack.
 pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop> {
     let folder =
         &std::path::absolute(folder).map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
@@ -119,7 +118,7 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command, and returns its failure. The teacher sees its output.
+/// Runs a command. Its output goes to the terminal.
 fn run(command: &mut Command) -> Result<(), Stop> {
     let status = command.status().map_err(|error| failed(format!("cargo: {error}")))?;
     match status.success() {
@@ -128,7 +127,7 @@ fn run(command: &mut Command) -> Result<(), Stop> {
     }
 }
 
-/// Puts the server program into the pack, stripped of debug information, and returns its name.
+/// Copies the server program to the pack, without debug information, and returns its name.
 fn server(folder: &Path) -> Result<String, Stop> {
     let name = format!("serve{}", std::env::consts::EXE_SUFFIX);
     let program = std::env::current_exe()

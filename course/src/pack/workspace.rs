@@ -1,5 +1,4 @@
-//! The workspace of a pack: the labs, the exercises and `course`, without tests, the book builder, and the browser
-//! modules.
+//! The workspace of a pack: labs, exercises and `course`, without tests, the book builder, and the browser modules.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +25,6 @@ fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
 struct Member {
     name: String,
     folder: PathBuf,
-    /// Whether the pack needs the package.
     is_needed: bool,
 }
 
@@ -51,7 +49,7 @@ fn members() -> Result<Vec<Member>, Stop> {
         let manifest = PathBuf::from(text(&package["manifest_path"]));
         manifest.parent().unwrap_or(root()).to_owned()
     };
-    // Follow the dependencies from these packages, dev-dependencies included: Cargo requires them all.
+    // Follow the dependencies from these packages, including dev-dependencies, which Cargo requires.
     let mut needed: BTreeSet<String> = BTreeSet::new();
     let is_for = |package: &&Json| {
         FOR.contains(&text(&package["name"]).as_str()) || folder(package) == root().join("exercises")
@@ -113,8 +111,8 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     }
 }
 
-/// The workspace manifest with only the members that the pack needs, and without the profiles of others, which would
-/// make Cargo warn at each command.
+/// The workspace manifest with only the needed members, and without the profiles of others, which would make Cargo warn
+/// at each command.
 fn trimmed(manifest: &str, members: &[Member]) -> String {
     let (needed, others): (Vec<&Member>, Vec<&Member>) = members.iter().partition(|member| member.is_needed);
     let path_of = |member: &&Member| {
@@ -203,8 +201,8 @@ pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     fs::write(&manifest, text).map_err(|error| cannot(&manifest, error))
 }
 
-/// External crates as path dependencies. Cargo reuses compiled path dependencies when the workspace moves to another
-/// folder, but recompiles vendored crates.
+/// External crates as path dependencies. If the workspace moves to another folder, Cargo reuses compiled path
+/// dependencies, but recompiles vendored crates.
 fn patches(vendor: &Path) -> Result<String, Stop> {
     let mut text = "\n[patch.crates-io]\n".to_owned();
     let mut folders: Vec<PathBuf> = fs::read_dir(vendor)
@@ -226,7 +224,6 @@ fn patches(vendor: &Path) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// Compiles the programs that students run.
 pub fn compile(workspace: &Path) -> Result<(), Stop> {
     let mut build = cargo();
     // Build all members, so that the features are the same as for a student's `cargo course`.
