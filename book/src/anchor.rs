@@ -2,18 +2,17 @@
 
 use crate::mistake::Mistake;
 
-/// The number of columns that fit on a page. `labs/src/rustfmt.toml` has the same limit, but rustfmt leaves long
-/// comments and strings alone.
+/// The number of columns of a page. `labs/src/rustfmt.toml` has the same limit, but rustfmt does not break long
+/// comments and strings.
 pub const PAGE_WIDTH: usize = 88;
 
-/// The lines of an anchor without their common indentation, and the number of the first line. Marks of other anchors
-/// are left out. The error suggests a fix.
+/// The lines of an anchor without their common indentation and without marks of other anchors, and the number of the
+/// first line. The error suggests a fix.
 pub fn part(source: &str, name: &str) -> Result<(usize, String), String> {
     let (line, code) = with_marks(source, name)?;
     Ok((line, without_marks(&code)))
 }
 
-/// The lines of an anchor that are too wide for a page.
 pub fn too_wide(file: &str, source: &str, name: &str) -> Vec<Mistake> {
     let (first, code) = with_marks(source, name).unwrap_or_default();
     let widths = code.lines().map(|line| line.chars().count());
@@ -46,7 +45,7 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     Ok((start + 2, dedent(&lines[start + 1..][..length].join("\n"))))
 }
 
-/// A source without its anchor marks, as a reader wants it.
+/// A source without its anchor marks.
 pub fn without_marks(source: &str) -> String {
     let is_mark = |line: &&str| marked(line, "ANCHOR").or(marked(line, "ANCHOR_END")).is_some();
     source.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
@@ -63,7 +62,6 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     comment.strip_prefix(mark)?.strip_prefix(": ").map(str::trim_ascii)
 }
 
-/// Removes the common indentation of the lines.
 pub fn dedent(code: &str) -> String {
     let indents = code.lines().filter(|line| !line.trim().is_empty());
     let shared = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::course::Course;
 use crate::html::{escape, fence, inline};
 use crate::mistake::Wrong;
 
-/// The rules and the placeholder of the program, as HTML and Markdown.
+/// The rules and a placeholder for the program, as HTML and Markdown.
 pub fn html(course: &Course) -> Result<String, Wrong> {
     let mut page = String::from("<ul class=\"final-rules\">\n");
     for rule in header::rules() {
@@ -30,7 +30,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(page)
 }
 
-/// For each kind of fault, the objective that it tests, the chapter, and the section to reread.
+/// For each kind of fault: its objective, chapter, and section to reread.
 fn kinds(course: &Course) -> Result<Json, String> {
     let mut objectives: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut all = serde_json::Map::new();

@@ -4,13 +4,11 @@ use crate::course::Course;
 use crate::inline::with_figures;
 use crate::map;
 
-/// A directive that encloses several lines.
 pub struct Block<'a> {
     pub name: &'static str,
     pub heading: &'static str,
-    /// The number of the line that opens it.
+    /// The line number of its opening directive.
     pub line: usize,
-    /// The enclosed lines.
     pub lines: Vec<&'a str>,
 }
 
@@ -46,7 +44,7 @@ impl Block<'_> {
             _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
             _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
         };
-        // The quality of the reader's guesses, and the stored data: predict.js fills it.
+        // predict.js fills in the quality of the reader's guesses and the stored data.
         let before = if *name == "takeaways" {
             "<section class=\"guesses\" aria-label=\"Your guesses\"></section>\n\n"
         } else {

@@ -1,4 +1,4 @@
-//! Builds the pages, all in this process.
+//! Builds the pages in this process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::origin;
 use crate::preprocessor::ToDevice;
 use crate::warnings::Warnings;
 
-/// The location of the pages, as far as they have to know it.
+/// The base URL of the pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Site {
     /// As set by `site-url` in `book.toml` or `MDBOOK_OUTPUT__HTML__SITE_URL`.
@@ -25,8 +25,8 @@ pub enum Site {
     Local,
 }
 
-/// Builds the pages: the bytes of each by its path, with slashes. The error has one line per problem: mistakes in
-/// chapters, warnings from mdBook, and broken links.
+/// Builds the pages: the bytes of each, by path with slashes. The error has one line per problem: mistakes in chapters,
+/// warnings of mdBook, and broken links.
 pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, String> {
     // mdBook empties its output folder, so it gets a temporary one.
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for the pages: {error}"))?;
@@ -44,7 +44,7 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
         // Replaces the command of the same name in book.toml.
         book.with_preprocessor(ToDevice::new(course));
         book.build()?;
-        // This book does not include the pages that the preprocessor adds.
+        // This book does not include the preprocessor's additional pages.
         let mut whole = book.book.clone();
         error_pages::add(&mut whole);
         guide::add(&mut whole, &same);
@@ -57,7 +57,6 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
     if wrong.is_empty() { links::files(folder.path()) } else { Err(wrong.join("\n")) }
 }
 
-/// The default output folder of `build`.
 pub fn default_folder(course: &Course) -> PathBuf {
     course.root().join("target").join("book")
 }

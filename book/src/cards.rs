@@ -55,7 +55,6 @@ pub fn cards(course: &Course) -> Result<String, Wrong> {
 mod tests {
     use super::*;
 
-    /// The number of cards in the list.
     fn count(course: &Course) -> usize {
         toml_file::read::<Cards>(course, FILE).unwrap_or_else(|_| panic!("{FILE}")).0.card.len()
     }

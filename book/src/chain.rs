@@ -1,16 +1,16 @@
-//! *Previous* and *Next* links: from the first page through the chapters only.
+//! *Previous* and *Next* links, for the chapters only.
 //!
-//! mdBook links every page in SUMMARY.md to the next one below. The pages under a part title are reference pages
-//! without a reading order: they get neither link, and the last chapter gets no *Next*. This changes the HTML itself,
-//! so that the arrow keys and browsers without JavaScript follow the same order. An external mdBook does not do this.
+//! mdBook links every page in SUMMARY.md to the next one. Pages under a part title are reference pages without a
+//! reading order: they get neither link, and the last chapter gets no *Next*. The HTML is changed, so that arrow keys
+//! and browsers without JavaScript follow the same order. An external mdBook does not do this.
 
 use std::path::Path;
 use std::{fs, io};
 
 use mdbook_driver::book::{Book, BookItem};
 
-/// The start and end of the elements that mdBook writes into a page: a link, and the container of both links. Each
-/// occurs twice, for narrow and wide windows.
+/// The start and end of mdBook's elements: a link, and the container of both links. Each occurs twice, for narrow and
+/// wide windows.
 const NEXT: [(&str, &str); 1] = [("<a rel=\"next", "</a>")];
 const BOTH: [(&str, &str); 2] =
     [("<nav class=\"nav-wrapper\"", "</nav>"), ("<nav class=\"nav-wide-wrapper\"", "</nav>")];
@@ -32,14 +32,12 @@ pub fn cut(book: &Book, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The built pages, in order.
 fn pages(items: &[BookItem]) -> Vec<String> {
     let book = Book::new_with_items(items.to_vec());
     let paths = book.chapters().filter_map(|chapter| chapter.path.as_ref());
     paths.map(|path| path.with_extension("html").to_string_lossy().into_owned()).collect()
 }
 
-/// Rewrites a page without some parts.
 fn change(file: &Path, parts: &[(&str, &str)]) -> io::Result<()> {
     let page = fs::read_to_string(file)?;
     fs::write(file, parts.iter().fold(page, |page, (start, end)| without(&page, start, end)))

@@ -10,7 +10,7 @@ use crate::map::{self, Row};
 use crate::mistake::{Mistake, Wrong};
 use crate::plan::Plan;
 
-/// A table for each chapter, without rows that an earlier chapter has. `up` is the path to the chapters folder.
+/// A table for each chapter, without rows of earlier chapters. `up` is the path to the chapters folder.
 pub fn markdown(course: &Course, up: &str) -> Result<String, Wrong> {
     let mut sheet = String::new();
     let mut shown = BTreeSet::new();
@@ -29,7 +29,7 @@ pub fn markdown(course: &Course, up: &str) -> Result<String, Wrong> {
     Ok(format!("<div class=\"cheat-sheet\">\n\n{sheet}</div>\n\n"))
 }
 
-/// The rows of a chapter, grouped by action. The error is a line number of its file and a message.
+/// The rows of a chapter, grouped by action. The error is a line number and a message.
 fn table(course: &Course, file: &str, shown: &mut BTreeSet<String>) -> Result<String, (usize, String)> {
     let text = course.read(file).map_err(|what| (1, what))?;
     let from = text.lines().position(|line| line == "{{#map}}").map(|line| line + 1);
@@ -40,7 +40,7 @@ fn table(course: &Course, file: &str, shown: &mut BTreeSet<String>) -> Result<St
         expanded.push(with_figures(course, line).map_err(|what| (from + 1 + index, what))?);
     }
     let mut table = String::new();
-    // The action of the following rows, until it has been printed.
+    // The action of the next rows, until it is printed.
     let (mut action, mut unsaid) = (None, String::new());
     for row in map::rows(&expanded).map_err(|(index, what)| (from + 1 + index, what))? {
         let line = from + 1 + row.index;

@@ -1,5 +1,5 @@
-//! The checks of a page's prose, after its directives are expanded. Each check reports mistakes, except those that the
-//! page's list in `book/today` allows.
+//! The checks of a page's prose, after its directives are expanded. The page's list in `book/today` allows some
+//! mistakes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,8 +29,8 @@ fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
     BTreeMap::from([("digits", digits), ("code", code), ("english", english)])
 }
 
-/// The mistakes of a page that its list does not allow. `expanded` is the page with its directives expanded, unless
-/// that failed.
+/// The mistakes of a page, except those of its list. `expanded` is the page with its directives expanded, unless that
+/// failed.
 pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mistake> {
     let checked = || -> Result<Vec<Mistake>, Wrong> {
         let (today, _) = Today::read(course, page.path)?;
@@ -53,7 +53,7 @@ pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mis
     checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
 }
 
-/// Reports a page of a chapter that exceeds the word limit with everything unfolded.
+/// Reports a chapter's page that exceeds the word limit when everything is unfolded.
 fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mistake> {
     let chapter = page.chapter()?;
     let pages = questions::pages(course.root(), chapter).map_or(1, |pages| pages.len());
@@ -69,7 +69,7 @@ fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mista
     (words > most).then(|| Mistake { file: page.file.to_owned(), line: 1, what: what() })
 }
 
-/// Checks that everything a reader can do shows an objective, and that everything said to show one exists.
+/// Checks that each exercise, question and prediction shows an objective, and that all listed evidence exists.
 pub fn evidence(course: &Course) -> Vec<Mistake> {
     score_page::mistakes(course)
 }
@@ -80,13 +80,12 @@ pub struct Lists {
     pub exceptions: usize,
     /// Known mistakes that `book/today` still allows.
     pub let_pass: usize,
-    /// Items in `book/seeds.toml` that no chapter teaches yet.
+    /// Items in `book/seeds.toml` without a chapter.
     pub missing: usize,
     /// Unused or invalid entries, and lists without a page.
     pub without_need: Vec<Mistake>,
 }
 
-/// Reads the lists of all pages.
 pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
     let looked = || -> Result<Lists, Wrong> {
         let pages = pages(course)?;
@@ -177,7 +176,7 @@ pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
     table().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// The word count of a page with a word limit; other pages are not counted.
+/// The word count of a page with a word limit. Other pages are not counted.
 fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> {
     match today.has_words() {
         true => Ok(Words::of(&expand(course, page).map_err(Wrong::Elsewhere)?).counted()),
@@ -185,7 +184,7 @@ fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> 
     }
 }
 
-/// The files in `book/today` that belong to no page.
+/// The files in `book/today` without a page.
 fn of_no_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let folder = course.book().join("today");
     let files = if folder.exists() { files(&folder)? } else { BTreeMap::new() };

@@ -1,7 +1,7 @@
-//! The connections of the local server: their maximum number, and which of them to close when there are too many.
+//! The connections of the local server: their maximum number, and which one to close when there are too many.
 //!
-//! A client that reads gets its answer within milliseconds. One that sends half a request, or does not read, only
-//! occupies a connection. So when no connection is free, the one that has been idle longest is closed.
+//! A client that reads gets its answer within milliseconds. A client that sends half a request, or does not read, only
+//! occupies a connection. So if no connection is free, the one that has been idle longest is closed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,14 +18,13 @@ use tokio::time::sleep;
 /// A connection idle for this long counts as stuck.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The interval between checks for a free connection.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The time of the last activity on a connection.
 #[derive(Clone)]
 pub struct Moved {
     began: Instant,
-    /// The last activity, in milliseconds after that.
+    /// In milliseconds after that.
     last: Arc<AtomicU64>,
 }
 
@@ -43,7 +42,6 @@ impl Moved {
     }
 }
 
-/// The open connections.
 #[derive(Default)]
 pub struct Clients(Vec<(AbortHandle, Moved)>);
 
@@ -68,7 +66,6 @@ impl Clients {
     }
 }
 
-/// A stream that records its activity.
 pub struct Watched {
     pub stream: TcpStream,
     pub moved: Moved,

@@ -12,18 +12,16 @@ use crate::labs::of_command;
 use crate::mistake::choices;
 use crate::{output, sources};
 
-/// Hashes of the lab sources at the time this program was built. They determine the labs' output.
+/// Hashes of the lab sources when this program was built. They determine the labs' output.
 const BUILT_FROM: &[(&str, u64)] = include!(concat!(env!("OUT_DIR"), "/built_from.rs"));
 
-/// A checkout of the course.
 pub struct Course {
     root: PathBuf,
-    /// Whether its labs are those built into this program, once checked.
+    /// Whether its labs are those in this program, once checked.
     same: OnceLock<Result<(), String>>,
 }
 
 impl Course {
-    /// The course at the root of a checkout.
     pub fn new(root: impl Into<PathBuf>) -> Course {
         Course { root: root.into(), same: OnceLock::new() }
     }
@@ -33,17 +31,15 @@ impl Course {
         Course::new(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("..")))
     }
 
-    /// The folder of the book.
     pub fn book(&self) -> PathBuf {
         self.root.join("book")
     }
 
-    /// The root of the checkout.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A file of the checkout, by its path from the root.
+    /// Reads a file, given its path from the root.
     pub(crate) fn read(&self, file: &str) -> Result<String, String> {
         match fs::read_to_string(self.root.join(file)) {
             // On Windows, Git may convert line endings.
@@ -52,7 +48,6 @@ impl Course {
         }
     }
 
-    /// A lab by its number.
     pub(crate) fn lab(&self, number: &str) -> Result<&'static Listed, String> {
         let all = || choices(LABS.iter().map(Listed::number));
         LABS.iter()
@@ -67,8 +62,8 @@ impl Course {
         lab.sources().into_iter().map(read).collect()
     }
 
-    /// Checks that the lab sources have not changed since this program was built: it prints the output of the labs
-    /// built into it.
+    /// Checks that the lab sources have not changed since this program was built, because it prints the output of the
+    /// labs in it.
     pub(crate) fn is_built_in(&self) -> Result<(), String> {
         let compare = || {
             let built: BTreeMap<&str, u64> = BUILT_FROM.iter().copied().collect();
@@ -86,7 +81,7 @@ impl Course {
         self.same.get_or_init(compare).clone()
     }
 
-    /// Runs the selected labs in every tested configuration, in parallel. Pages show nearly all of these runs, but
+    /// Runs all tested configurations of the selected labs, in parallel. Pages show nearly all of these runs, but
     /// request them one at a time.
     pub(crate) fn run_labs(&self, wanted: impl Fn(&Listed) -> bool) {
         if self.is_built_in().is_err() {
@@ -108,7 +103,7 @@ impl Course {
         });
     }
 
-    /// What the lab of a chapter says in this run.
+    /// The events of a chapter's lab in this run.
     pub(crate) fn said(&self, number: &str, run: &str) -> Result<&'static [Event], String> {
         match number {
             recorded::CHAPTER => recorded::events(run),
@@ -116,7 +111,7 @@ impl Course {
         }
     }
 
-    /// The events of a lab in this run, the same as its snapshot holds.
+    /// The events of a lab in this run, which match its snapshot.
     pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<&'static [Event], String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
@@ -148,7 +143,7 @@ impl Course {
                 "`{command}`: with `--help` nobody looks at the other flags, so let it stand alone"
             ));
         }
-        // All sections run; only the requested one is shown.
+        // Runs all sections, but shows only the selected one.
         let (flags, section) = match flags.iter().position(|flag| *flag == "--section") {
             Some(at) if at + 1 < flags.len() => {
                 ([&flags[..at], &flags[at + 2..]].concat(), Some(flags[at + 1]))
@@ -173,14 +168,13 @@ impl Course {
     }
 }
 
-/// A run of a lab.
 struct Ran {
     captured: Captured,
-    /// The output without wall-clock times, computed on first use: pages request it for each of their pieces.
+    /// The output without measured times, computed at the first request: pages request it for each of their pieces.
     printed: OnceLock<String>,
 }
 
-/// The output of a lab in one of the runs that pages show.
+/// The output of a lab in one of its runs.
 fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
     let flags = [run.flags, run.steady].concat();
     let ran = ran(lab, &flags);

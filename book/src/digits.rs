@@ -1,8 +1,8 @@
 //! Finds unchecked numbers in prose.
 //!
 //! Numbers in a chapter come from a run: `{{#figure 04 t4 held}}`. Any other number is a mistake, unless
-//! `book/digits.toml` gives the reason for it, such as a definition or a figure from a source. Names with digits (a T4,
-//! float16, `cuda:0`, chapter 03, CUDA 12.4), years, and numbers written as words do not count.
+//! `book/digits.toml` has a reason for it, such as a definition or a source. Names with digits (a T4, float16,
+//! `cuda:0`, chapter 03, CUDA 12.4), years, and number words do not count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/digits.toml";
 
-/// The exceptions: for each page, a phrase that contains a number, and the reason for it. A phrase that begins with `|`
-/// is a table header, and covers all numbers of the table.
+/// The exceptions: for each page, phrases that contain a number, and the reasons. A phrase that begins with `|` is a
+/// table header, and covers all numbers of the table.
 pub struct Exceptions {
     of_pages: BTreeMap<String, BTreeMap<Spanned<String>, String>>,
     places: Places,
@@ -35,7 +35,6 @@ impl Exceptions {
         self.of_pages.values().map(BTreeMap::len).sum()
     }
 
-    /// The unexplained numbers of a page.
     pub fn findings(&self, page: &Page) -> Vec<Finding> {
         let of_page = self.of_pages.get(page.path).into_iter().flatten();
         let words: Vec<&str> = of_page.map(|(words, _)| words.get_ref().as_str()).collect();
@@ -55,7 +54,7 @@ impl Exceptions {
         unexplained.map(finding).collect()
     }
 
-    /// Exceptions that match no number of a page, or that give no reason.
+    /// Exceptions without a matching number or without a reason.
     pub fn without_need(&self, pages: &BTreeMap<String, String>) -> Vec<Mistake> {
         let mut wrong = Vec::new();
         for (page, exceptions) in &self.of_pages {
@@ -86,14 +85,14 @@ impl Exceptions {
 /// A literal number in prose.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The byte offset in the page at which it begins.
+    /// Its byte offset in the page.
     pub at: usize,
     pub shown: String,
     /// The number with some surrounding words, to find it again.
     pub words: String,
-    /// Its whole paragraph, and the number's range in it.
+    /// Its paragraph, and the number's range in it.
     paragraph: (String, Range<usize>),
-    /// The header of the table that contains it.
+    /// The header of its table.
     head: Option<String>,
 }
 
@@ -109,7 +108,7 @@ impl Number {
     }
 }
 
-/// Words that, before a number, make it part of a name.
+/// Words that make a number after them part of a name.
 const NAMES: [&str; 29] = [
     "PyTorch",
     "CUDA",
@@ -142,7 +141,7 @@ const NAMES: [&str; 29] = [
     "sections",
 ];
 
-/// Whether a number after this word is part of a name. The word may be capitalized at the start of a sentence.
+/// Whether a number after this word is part of a name. The word may be capitalized.
 fn is_name(word: &str) -> bool {
     let lower = word.to_lowercase();
     NAMES.iter().any(|name| *name == word || *name == lower)
@@ -156,7 +155,7 @@ pub fn numbers(page: &str) -> Vec<Number> {
     blocks(page).iter().flat_map(|block| in_block(page, block)).collect()
 }
 
-/// A word of prose, with the punctuation around it stripped.
+/// A word of prose without the punctuation around it.
 struct Word<'a> {
     /// Its range, including punctuation.
     all: Range<usize>,
@@ -222,7 +221,7 @@ fn in_block(page: &str, block: &Block) -> Vec<Number> {
         let after = words[words.len().min(place.end + 2) - 1].all.end;
         let start = unwrapped_at(first.all.start);
         let end = unwrapped_at(last.all.end);
-        // Exclude the punctuation that ends the sentence.
+        // Excludes the punctuation at the end of the sentence.
         let end =
             start + paragraph[start..end].trim_end_matches(|letter: char| !letter.is_alphanumeric()).len();
         Number {

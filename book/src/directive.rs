@@ -1,4 +1,4 @@
-//! Directives on a line of their own.
+//! Directives on a separate line.
 
 use crate::course::Course;
 use crate::document::{Page, up};
@@ -95,7 +95,7 @@ pub fn markdown(
     }
 }
 
-/// A part of the tensor crate's or the GPU crate's source. Its lines may be wider than a page, which then scrolls.
+/// A part of the tensor crate's or the GPU crate's source. If its lines are wider than a page, the page scrolls.
 fn source_part(course: &Course, path: &str, name: &str) -> Result<String, String> {
     let (line, code) = anchor::part(&course.read(path)?, name).map_err(|error| format!("{path} {error}"))?;
     let caption = format!("<code>{path}</code>, line {line}");
@@ -104,7 +104,7 @@ fn source_part(course: &Course, path: &str, name: &str) -> Result<String, String
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    // The first command is enough for most readers. The others are folded.
+    // The first command is enough for most readers, so the others are folded.
     let first = html::fence("sh", &lab.command(&[]));
     let others = lab.runs.iter().filter(|run| run.what != by_default(lab));
     let mut commands: Vec<(String, &str)> = others.map(|run| (lab.command(run.flags), run.what)).collect();

@@ -1,5 +1,5 @@
-//! The Rust blocks written in pages, compiled and run by `cargo test -p book`. (The lab code that pages show is
-//! compiled with the lab.)
+//! The Rust blocks in pages, compiled and run by `cargo test -p book`. (The labs' code in pages is compiled with the
+//! lab.)
 
 /// Makes documentation of pages, so that their blocks are doc tests, and a list of them.
 macro_rules! pages {

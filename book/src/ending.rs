@@ -1,5 +1,5 @@
-//! The end of the course: its twelve key moments in one picture, and three ways to continue. `cargo course ending`
-//! shows the same.
+//! The end of the course, as in `cargo course ending`: its twelve key moments in one picture, and three ways to
+//! continue.
 
 use labs::render_html::picture;
 use questions::moments::Ending;

@@ -1,4 +1,4 @@
-//! Finds unidiomatic English, as far as patterns can without false alarms.
+//! Finds unidiomatic English, if a pattern can do so without false alarms.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::mistake::{Mistake, line_of};
 use crate::prose::{blocks, unwrapped};
 use crate::today::Finding;
 
-/// A pattern to find in a sentence in which code and figures are `xxx`; exceptions to it; and the suggested wording.
+/// A pattern to find in a sentence whose code and figures are `xxx`, its exceptions, and the suggested wording.
 struct Rule {
     finds: &'static str,
     unless: &'static str,
@@ -86,7 +86,7 @@ const RULES: &[Rule] = &[
     rule("—", "no dash of this length: make it two sentences, or use a colon"),
 ];
 
-/// The findings in the prose of a page and, for a chapter, in the texts of its lab, exercises and questions.
+/// The findings in a page's prose and, for a chapter, in the texts of its lab, exercises and questions.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for block in blocks(page.text) {
@@ -168,7 +168,7 @@ fn sentences(text: &str) -> Vec<(usize, &str)> {
 mod tests {
     use super::*;
 
-    /// For each rule, one text that it finds and a similar one that is correct.
+    /// For each rule, a wrong text and a similar correct one.
     const EXAMPLES: [(&str, &str); 21] = [
         ("A training takes hours.", "A training run and a training set are two things."),
         ("It compares trainings.", "It compares training runs."),

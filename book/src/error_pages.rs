@@ -1,4 +1,4 @@
-//! The error pages: one for each kind in the table, below the page that lists them. They are generated from the table.
+//! The error pages, generated from the table: one for each kind, below the page that lists them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::html::escape;
 /// The parent page, relative to the chapters folder. A book without it has no error pages.
 const LIST: &str = "errors/index.md";
 
-/// Adds the pages to the book, below the list, except those that exist there as files.
+/// Adds the pages to the book, below the list, unless they exist as files.
 pub fn add(book: &mut Book) {
     book.for_each_mut(|item| {
         if let BookItem::Chapter(list) = item
@@ -24,7 +24,6 @@ pub fn add(book: &mut Book) {
     });
 }
 
-/// Adds a generated page below another page.
 pub fn below(list: &mut Chapter, title: &str, text: String, path: PathBuf) {
     let mut chapter = Chapter::new(title, text, path, vec![list.name.clone()]);
     // mdBook determines the parent from the section number.
@@ -47,14 +46,14 @@ fn file(kind: &Kind) -> PathBuf {
     PathBuf::from(format!("errors/{}.md", kind.id))
 }
 
-/// The source of a generated page, relative to the root of the checkout; none if the page is not one of them.
+/// The source of a generated page, relative to the root of the checkout; `None` for another page.
 pub fn source(path: &str) -> Option<String> {
     let id = path.strip_prefix("errors/")?.strip_suffix(".md")?;
     let kind = KINDS.iter().find(|kind| kind.id == id && kind.code.is_none())?;
     Some(format!("labs/errors/src/kinds/{}.rs", kind.id.replace('-', "_")))
 }
 
-/// The box for an error message on a page. `paste-error.js` turns it into a form if the module is available; otherwise
+/// The box for an error message on a page. `paste-error.js` turns it into a form if the module is available. Otherwise,
 /// it links to the list.
 pub fn paste_box(page: &str, up: &str) -> String {
     let list = if page == LIST { "#all-messages".to_owned() } else { format!("{up}errors/index.html") };
@@ -65,7 +64,6 @@ pub fn paste_box(page: &str, up: &str) -> String {
     )
 }
 
-/// The list of all kinds.
 pub fn list() -> String {
     page::list()
 }

@@ -12,8 +12,8 @@ use crate::html::{escape, fence, inline};
 use crate::mistake::Wrong;
 use crate::objectives;
 
-/// The exercises of a page: those of its chapter or, if the chapter has several pages, those that show an objective of
-/// this page.
+/// The exercises of a page: those of its chapter or, if the chapter has several pages, those for an objective of this
+/// page.
 pub fn on_page(course: &Course, page: &Page, chapter: &str) -> Result<Vec<&'static Exercise>, Wrong> {
     let of_chapter = EXERCISES.iter().copied().filter(|exercise| exercise.chapter() == chapter);
     if page.chapter() != Some(chapter) || questions::pages(course.root(), chapter)?.len() == 1 {
@@ -23,12 +23,10 @@ pub fn on_page(course: &Course, page: &Page, chapter: &str) -> Result<Vec<&'stat
     Ok(of_chapter.filter(|exercise| here.iter().any(|id| id == exercise.id)).collect())
 }
 
-/// The number of exercises of a chapter.
 pub fn count(chapter: &str) -> usize {
     EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter).count()
 }
 
-/// The exercises of a chapter as Markdown, under a heading.
 pub fn markdown(course: &Course, page: &Page, chapter: &str) -> Result<String, Wrong> {
     let exercises = on_page(course, page, chapter)?;
     if exercises.is_empty() {
@@ -114,14 +112,13 @@ fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     let mut options: Vec<usize> = (0..choices.options[place]).collect();
     options.sort_by_cached_key(|option| {
         let text = format!("{id} {place} {}", pieces::parts(choices, place, *option).concat());
-        // The order uses the leading digits of the hash, which are alike for texts that end alike.
+        // Mixes the hash, since its leading digits determine the order and are alike for texts that end alike.
         let hash = questions::hash(text.bytes());
         (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     });
     options
 }
 
-/// An option as a reader sees it.
 fn shown(choices: &Choices, place: usize, option: usize) -> String {
     let parts = pieces::shown(choices, place, option);
     if parts.is_empty() {
@@ -132,7 +129,7 @@ fn shown(choices: &Choices, place: usize, option: usize) -> String {
     code.join("<span class=\"between\">and further down</span>")
 }
 
-/// Markdown in a fold that is closed at first.
+/// Markdown in a closed fold.
 fn folded(attributes: &str, summary: &str, markdown: &str) -> String {
     format!(
         "<details{attributes}>\n<summary>{}</summary>\n\n{}\n\n</details>\n\n",

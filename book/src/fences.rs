@@ -13,22 +13,20 @@ use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::mistake::{choices, line_of};
 
-/// The allowed languages. Under another name, such as `bash`, a block would escape the tests that run it.
+/// The allowed languages. With another name, such as `bash`, a block would escape the tests that run it.
 const LANGUAGES: [&str; 7] = ["text", "sh", "rust", "toml", "json", "python", "cpp"];
 
 /// With these flags, rustdoc does not compile a block, does not run it, or expects it to fail.
 const FLAGS: [&str; 4] = ["ignore", "no_run", "compile_fail", "should_panic"];
 
-/// A block of code.
 pub struct CodeBlock {
-    /// The line where it begins, from 1.
+    /// The first line, from 1.
     pub line: usize,
-    /// The line where it ends.
+    /// The last line.
     pub last: usize,
-    /// Its language and flags, `rust,no_run`; None for an indented block.
+    /// The language and flags, `rust,no_run`; `None` for an indented block.
     info: Option<String>,
     pub code: String,
-    /// The reason why it is not run.
     pub not_run: Option<String>,
 }
 
@@ -43,7 +41,6 @@ impl CodeBlock {
     }
 }
 
-/// The code blocks of a Markdown text.
 pub fn blocks(text: &str) -> Vec<CodeBlock> {
     let lines: Vec<&str> = text.lines().collect();
     let mut blocks: Vec<CodeBlock> = Vec::new();

@@ -1,8 +1,8 @@
-//! Parts that only the first page has: a race between the CPU and a GPU, the commands that download the course, and the
-//! chapters with the reader's progress in each.
+//! Parts of the first page: a race between the CPU and a GPU, the commands that download the course, and the chapters
+//! with the reader's progress.
 //!
-//! The race is run when the book is built, in every combination of its switches. `first-page.js` plays it, and reruns
-//! it if the page has a module that can.
+//! The builder runs the race in every combination of its switches. `first-page.js` plays it, and reruns it if the page
+//! has a module for it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::course::Course;
 use crate::exercises;
 use crate::html::{escape, fence};
 
-/// The batch sizes to choose from if the page cannot run the race itself.
+/// The batch sizes if the page cannot run the race.
 const BATCHES: [usize; 2] = [BATCH, 1024];
 /// The factor by which the page slows the modelled times down.
 const SLOWED: u32 = 25_000;
@@ -74,7 +74,6 @@ fn lane(id: &str, name: &str, step: &Step, end: Duration) -> String {
     )
 }
 
-/// The time axis of all lanes, and the legend.
 fn axis(end: Duration) -> String {
     let micros = end.as_micros() as u64;
     let ticks = (0..=4).map(|quarter| micros * quarter / 4);
@@ -113,7 +112,7 @@ fn switches() -> String {
     )
 }
 
-/// The commands that download the course and run a lab. The address comes from `git-repository-url` in `book.toml`.
+/// The commands that download the course and run a lab. The address is `git-repository-url` of `book.toml`.
 pub fn clone(course: &Course, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
     let address = repository(course)?;
@@ -122,7 +121,6 @@ pub fn clone(course: &Course, lab: &str) -> Result<String, String> {
     Ok(format!("<!-- not run: it fetches the course -->\n{}\n", fence("sh", &commands)))
 }
 
-/// The address of the repository.
 fn repository(course: &Course) -> Result<String, String> {
     let text = course.read("book/book.toml")?;
     let config: toml::Table = toml::from_str(&text).map_err(|error| format!("book/book.toml: {error}"))?;
@@ -164,7 +162,7 @@ fn link(line: &str) -> Option<(&str, &str)> {
     line.trim_start().strip_prefix("- [")?.strip_suffix(')')?.split_once("](")
 }
 
-/// The number of predictions of a chapter that wait for an answer. Errors are reported with the page that shows them.
+/// The number of predictions in a chapter that wait for an answer. Their pages report errors.
 fn predictions(course: &Course, number: &str, page: &str) -> usize {
     let asked = page.lines().filter_map(|line| {
         let (id, run) =

@@ -1,5 +1,5 @@
-//! The output folder for the pages. A list in it names the files that this program wrote: only they are replaced or
-//! deleted, and only if they have not changed since. All other files in the folder are left alone.
+//! The output folder for the pages. A list in it names the files of this program: only they are replaced or deleted,
+//! and only if they have not changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use questions::hash;
 
-/// The name of the list, and its first line. Every following line has a file's hash and its path with slashes.
+/// The name of the list, and its first line. Every other line has a file's hash and its path with slashes.
 const LIST: &str = ".to-device-book";
 const HEADING: &str =
     "`book build` of To Device wrote these files. It replaces and deletes them, and no others.";
@@ -16,14 +16,13 @@ const HEADING: &str =
 /// The file being written. It is renamed once complete, so an interrupted build leaves no partial files.
 const PART: &str = ".to-device-book.part";
 
-/// A folder for pages.
 pub struct Folder {
     path: PathBuf,
-    /// The files that this program wrote: the path and the hash of each.
+    /// The path and the hash of each file that this program wrote.
     written: BTreeSet<(String, u64)>,
 }
 
-/// What exists at the path of a page.
+/// The state of a page's path.
 #[derive(PartialEq, Eq)]
 enum Found {
     Nothing,
@@ -33,7 +32,7 @@ enum Found {
 }
 
 impl Folder {
-    /// Opens the folder, or creates it. The error says why no pages can be written to it.
+    /// Opens or creates the folder. The error says why it cannot hold pages.
     pub fn open(path: &Path) -> Result<Folder, String> {
         let refused = |what: &str| format!("{} {what}: name another folder", path.display());
         let unusable = |error: io::Error| refused(&format!("cannot be used ({error})"));
@@ -54,8 +53,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Checks that every page's path is free or holds a file that this program wrote. The error names one that does
-    /// not.
+    /// Checks that each page's path is free or has a file of this program. The error names another file.
     pub fn check(&self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         let Some(path) = pages.keys().find(|path| self.found(path) == Found::Other) else { return Ok(()) };
         let what = match self.written.iter().any(|(written, _)| written == path) {
@@ -74,7 +72,7 @@ impl Folder {
     fn try_fill(&self, pages: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
         let new: BTreeSet<(String, u64)> =
             pages.iter().map(|(path, bytes)| (path.clone(), hash(bytes.iter().copied()))).collect();
-        // If this build is interrupted, the next one has to know both sets.
+        // If this build is interrupted, the next one needs both sets.
         self.write(LIST, list(self.written.union(&new)).as_bytes())?;
         for ((path, hash), bytes) in new.iter().zip(pages.values()) {
             if self.found(path) != Found::Written(*hash) {
@@ -84,7 +82,7 @@ impl Folder {
         for (path, _) in &self.written {
             if !pages.contains_key(path) && matches!(self.found(path), Found::Written(_)) {
                 fs::remove_file(self.path.join(path))?;
-                // Delete the folders that this leaves empty.
+                // Delete folders that are empty now.
                 let within = Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new(""));
                 let _ = within.map(|folder| self.path.join(folder)).try_for_each(fs::remove_dir);
             }
@@ -92,7 +90,7 @@ impl Folder {
         self.write(LIST, list(&new).as_bytes())
     }
 
-    /// What exists at a path. A symbolic link, and anything behind one, counts as foreign: it may lead out of the
+    /// The state of a path. A symbolic link, and anything behind one, counts as foreign, since it may lead out of the
     /// folder.
     fn found(&self, path: &str) -> Found {
         let within: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
@@ -114,7 +112,6 @@ impl Folder {
         }
     }
 
-    /// Writes a file atomically.
     fn write(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let (part, file) = (self.path.join(PART), self.path.join(path));
         let whole = || {

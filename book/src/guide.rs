@@ -1,8 +1,7 @@
 //! The teacher's guide: a page for each session, and a printable sheet for each chapter.
 //!
-//! These pages are generated. Minutes are counted; predictions and their answers come from the labs, discussions from
-//! the questions, and mistakes with their diagnoses from the snapshots that the test of wrong solutions compares. So
-//! nothing in them can go stale.
+//! These pages are generated, so they never go stale. Minutes are counted; predictions and answers come from the labs,
+//! discussions from the questions, and mistakes with their diagnoses from the snapshots of the test of wrong solutions.
 
 use std::path::{Path, PathBuf};
 
@@ -24,18 +23,16 @@ use crate::plan_page::{hours, plural, session_page};
 /// The parent page, relative to the chapters folder. A book without it has no guide.
 const LIST: &str = "teaching/index.md";
 
-/// The maximum number of mistakes shown per exercise, and of questions per chapter.
+/// The maximum number of mistakes per exercise, and of questions per chapter.
 const MISTAKES: usize = 3;
 const DISCUSSIONS: usize = 3;
 
-/// The path of a chapter's sheet.
 fn sheet_page(chapter: &str) -> String {
     format!("teaching/sheet-{chapter}.md")
 }
 
-/// Adds the pages to the book.
 pub fn add(book: &mut Book, course: &Course) {
-    // An unreadable plan is reported by the pages that show it.
+    // The pages that show a plan report its errors.
     let Ok(plan) = Plan::read(course) else { return };
     let mut pages = Vec::new();
     for (number, session) in (1..).zip(&plan.session) {
@@ -58,13 +55,12 @@ pub fn add(book: &mut Book, course: &Course) {
     });
 }
 
-/// The source of a generated page, relative to the root of the checkout; none if the page is not one of them.
+/// The source of a generated page, relative to the root of the checkout; `None` for another page.
 pub fn source(path: &str) -> Option<String> {
     let name = path.strip_prefix("teaching/")?;
     (name.starts_with("session-") || name.starts_with("sheet-")).then(|| "book/plan.toml".to_owned())
 }
 
-/// The page of a session.
 pub fn session(course: &Course, page: &str, number: &str, expand: Expand) -> Result<String, Wrong> {
     let plan = Plan::read(course)?;
     let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -118,7 +114,6 @@ fn faults() -> String {
     markdown + "\n"
 }
 
-/// The timetable of a session.
 fn minutes(plan: &Plan, session: &Session, up: &str) -> String {
     let (in_class, at_home) = plan.minutes_of(session);
     let at_home = if at_home == 0 { "nothing".to_owned() } else { hours(at_home) };
@@ -160,7 +155,6 @@ fn in_class_exercise(chapter: &Chapter) -> Option<&'static Exercise> {
     EXERCISES.iter().copied().find(|exercise| exercise.chapter() == chapter.number())
 }
 
-/// The part of a guide about one chapter.
 fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
     let number = chapter.number();
     let mut markdown = format!(
@@ -241,8 +235,8 @@ fn predictions(
     Ok(all)
 }
 
-/// The first mistakes of an exercise, other than the unchanged skeleton: the mistake, the diagnosis, and the verdict
-/// from the snapshot of wrong solutions.
+/// The first mistakes of an exercise, except the unchanged skeleton, each with the diagnosis and the verdict from the
+/// snapshot of wrong solutions.
 pub(crate) fn mistakes(
     course: &Course,
     exercise: &Exercise,
@@ -292,7 +286,7 @@ fn quiz(course: &Course, number: &str) -> Result<Quiz, Wrong> {
         .map_err(|mistakes| Wrong::Here(format!("{file}: {}", mistakes[0].1)))
 }
 
-/// The sheet of a chapter: for printing, without answers.
+/// The printable sheet of a chapter, without answers.
 pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     let plan = Plan::read(course)?;
     let Some(chapter) =
@@ -333,7 +327,7 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
         );
         markdown += "\n## Which mistake is it?\n\nA check said this of three programs. Which line of each was wrong, and what would you write there?\n\n";
         for (_, _, verdict) in mistakes(course, exercise)? {
-            // Cut the verdict before the idea, which would give the solution away.
+            // Cuts the verdict before the idea, which would give the solution away.
             let says = verdict.split("\nidea ").next().unwrap_or_default();
             markdown += &format!("{}\n<p class=\"sheet-line\"></p>\n\n", fence("text", says));
         }
@@ -345,7 +339,7 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     Ok(markdown + "\n</div>\n\n")
 }
 
-/// An option as Markdown: a line of code becomes code.
+/// An option as Markdown.
 fn shown(prediction: &Prediction, option: &str) -> String {
     match prediction.kind {
         labs::prediction::Kind::Line(_) => format!("`{}`", option.trim()),

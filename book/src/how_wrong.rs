@@ -1,5 +1,5 @@
-//! The contents of the page "How wrong can the model be?": the parameters of every card and host, and the sentences of
-//! the labs that change when one of the guessed parameters is halved or doubled.
+//! The page "How wrong can the model be?": the parameters of every card and host, and the sentences of the labs that
+//! change when a guessed parameter is halved or doubled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,6 @@ use labs::{Table, row};
 use crate::course::Course;
 use crate::output;
 
-/// The parameters, in a table for each card and host.
 pub fn profiles() -> String {
     let cards = ALL.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
     let hosts = HOSTS.iter().map(|host| of_set(*host, host.name, &format!("--host {}", host.key)));
@@ -33,11 +32,11 @@ struct Turned<'a> {
     section: &'a str,
     before: &'a str,
     after: &'a str,
-    /// The card, the parameter, and how it was changed.
+    /// The card, the parameter, and the change.
     when: Vec<[&'a str; 3]>,
 }
 
-/// The sentences that change, as the file of `sensitivity` lists them.
+/// The changing sentences, from the file of `sensitivity`.
 pub fn turns(course: &Course) -> Result<String, String> {
     let text = course.read(FILE)?;
     let (mut all, mut turned) = (BTreeMap::new(), Vec::<Turned>::new());
@@ -77,12 +76,11 @@ pub fn turns(course: &Course) -> Result<String, String> {
     Ok(format!("{markdown}\n{}", output::table(&table)))
 }
 
-/// The position of a card among all cards.
 fn place_of(card: &str) -> usize {
     PROFILES.iter().position(|profile| profile.key == card).unwrap_or(PROFILES.len())
 }
 
-/// Plain text for a table cell; missing text gets a placeholder.
+/// Plain text for a table cell, with a placeholder for missing text.
 fn said(words: &str) -> String {
     if words.is_empty() { "(nothing)".to_owned() } else { words.replace('`', "") }
 }

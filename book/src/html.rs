@@ -7,12 +7,12 @@ pub use labs::render_html::{NOTE, bytes, escape};
 
 use crate::markdown;
 
-/// Wraps Markdown in HTML; blank lines separate the two.
+/// Wraps Markdown in HTML, separated by blank lines.
 pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
     figure(class, "", markdown, caption)
 }
 
-/// The same with more attributes, each preceded by a space.
+/// As [`captioned`], with more attributes, each preceded by a space.
 pub fn figure(class: &str, attributes: &str, markdown: &str, caption: &str) -> String {
     format!(
         "<figure class=\"{class}\"{attributes}>\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",

@@ -1,7 +1,7 @@
-//! Kernels on a page: programs in CUDA C++ from the folder of lab 12, which the page lets a reader edit, run and check.
+//! Kernels on a page: programs in CUDA C++ from the folder of lab 12, which a reader can edit, run and check.
 //!
-//! `kernels.js` puts an editor in place of the source. Without JavaScript, and in print, the page shows the source and
-//! its recorded output.
+//! `kernels.js` replaces the source with an editor. Without JavaScript, and in print, the page shows the source and its
+//! recorded output.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use crate::course::Course;
 use crate::html::{escape, fence, figure};
 use crate::mistake::choices;
 
-/// The example programs. `NAME.txt` records the output of `NAME.cu`.
+/// The example programs. `NAME.txt` has the output of `NAME.cu`.
 const EXAMPLES: &str = "labs/lab_12/examples";
 
 /// The command that runs a program, without its arguments.
 const COMMAND: &str = "cargo run --bin lab-12 -- ";
 
-/// The checks that `lab-12` runs without `--check`.
+/// The checks of `lab-12` without `--check`.
 const CHECKS: &str = "memcheck,racecheck";
 
 /// An example program in an editor, with its recorded output.
@@ -39,10 +39,10 @@ pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
     Ok(figure("kernel", &attributes, &printed, &format!("<code>{}</code>", escape(&command))))
 }
 
-/// The puzzles, one folder each, with the starter code in `start.cu`.
+/// The puzzles: a folder for each, with the starter code in `start.cu`.
 const PUZZLES: &str = "labs/lab_12/puzzles";
 
-/// A puzzle: the task from its starter code's first comment, and an editor with the rest of the file.
+/// A puzzle: the task from the first comment, and an editor with the rest of the file.
 pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{PUZZLES}/{name}/start.cu");
     let start = course
@@ -57,7 +57,7 @@ pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
 /// The detective cases: programs with a planted bug.
 const CASES: &str = "labs/lab_12/cases";
 
-/// A case: the story from the program's first comment, and an editor with the rest.
+/// A case: the story from the first comment, and an editor with the rest.
 pub fn case(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{CASES}/{name}.cu");
     let start = course
@@ -68,7 +68,7 @@ pub fn case(course: &Course, name: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{file}: its first lines are not `// Case: …`, `//` and the story"))
 }
 
-/// The task from a file's first comment, and an editor with the rest. The page judges the reader's solution.
+/// The task from a file's first comment, and an editor with the rest, which the page judges.
 fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
     let (title, task, code) = parts(start)?;
     let printed = format!(
@@ -80,11 +80,10 @@ fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
     Some(format!("{figure}{}", fence("sh", &format!("{COMMAND}{command}"))))
 }
 
-/// The ladders: successive optimizations of one kernel, a folder of programs each, with the lab's tables recorded
-/// beside it.
+/// The ladders: successive optimizations of one kernel. Each has a folder of programs, and the lab's recorded tables.
 const LADDERS: &str = "labs/lab_12/ladder";
 
-/// A ladder: its table on one card, then its times on every card, folded.
+/// A ladder: its table on one card, and its times on every card, folded.
 pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
     steps(course, name)?;
     let recorded = |file: &str, command: &str| {
@@ -102,7 +101,6 @@ pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
     Ok(format!("{on_one}<details><summary>On other cards</summary>\n\n{on_all}</details>\n\n"))
 }
 
-/// A folded editor for each program of a ladder.
 pub fn programs(course: &Course, name: &str) -> Result<String, String> {
     let mut page = String::new();
     for step in steps(course, name)? {
@@ -127,8 +125,8 @@ fn steps(course: &Course, name: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The lab's table of a ladder as HTML: a title, an empty line, a heading, a row for each step with two or more spaces
-/// between its cells, an empty line, and a remark. The last row has no counters.
+/// The lab's table of a ladder as HTML. The text has a title, an empty line, a heading, a row for each step with two or
+/// more spaces between its cells, an empty line, and a remark. The last row has no counters.
 fn table(text: &str) -> Option<String> {
     let [title, rows, remark] = text.trim().split("\n\n").collect::<Vec<_>>().try_into().ok()?;
     let cells = |line: &str| -> Vec<String> {
@@ -182,7 +180,7 @@ fn parts(start: &str) -> Option<(&str, String, &str)> {
     (!task.is_empty()).then(|| (title, task, rest[end..].trim_start()))
 }
 
-/// The text of a comment as HTML. Only backticks are markup: asterisks and underscores belong to C++.
+/// A comment as HTML. Only backticks are markup: asterisks and underscores belong to C++.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(at, part)| match at % 2 {
@@ -208,7 +206,7 @@ fn checks(command: &str) -> &str {
     words.nth(1).unwrap_or(CHECKS)
 }
 
-/// The names that a folder has for a directive, in a sentence.
+/// The names in a folder that a directive accepts, as a sentence.
 fn choices_of(course: &Course, folder: &str, ending: &str) -> String {
     choices(names_in(course, folder, ending).iter().map(String::as_str))
 }

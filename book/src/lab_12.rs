@@ -1,5 +1,5 @@
-//! The directives for the lab of chapter 12. It is not part of the `labs` package, because it compiles CUDA C++ and has
-//! flags of its own.
+//! The directives for the lab of chapter 12. It is not part of the package `labs`, because it compiles CUDA C++ and has
+//! its own flags.
 
 use std::fs;
 
@@ -14,15 +14,14 @@ use crate::mistake::Wrong;
 use crate::plan::Plan;
 use crate::python;
 
-/// The page that shows the lab's source, relative to the chapters folder.
+/// The page with the lab's source, relative to the chapters folder.
 const SOURCE_PAGE: &str = "labs/lab-12.md";
 
 const SOURCES: &str = "labs/lab_12/src";
 
-/// Its PyTorch programs.
 const PYTHON: [&str; 2] = ["labs/lab_12/python/launch.py", "labs/lab_12/python/activation.py"];
 
-/// The commands of the chapter, each with what it does. A test of the lab runs them.
+/// The commands of the chapter with descriptions. A test of the lab runs them.
 const COMMANDS: &str = "labs/lab_12/commands.txt";
 
 pub fn is_meant(lab: &str) -> bool {
@@ -57,7 +56,7 @@ pub fn run_it(course: &Course, page: &Page) -> Result<String, String> {
     ))
 }
 
-/// `{{#lab-code 12 gradcheck}}`: an anchored part of the lab, next to that of a PyTorch program.
+/// `{{#lab-code 12 gradcheck}}`: an anchored part of the lab, next to the PyTorch program's.
 pub fn code(course: &Course, page: &Page, anchor: &str) -> Result<String, Wrong> {
     let sources = sources(course)?;
     let (path, line, code) = lab_code::anchor_of(&sources, anchor)?;

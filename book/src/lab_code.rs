@@ -9,8 +9,7 @@ use crate::mistake::Wrong;
 use crate::plan::Plan;
 use crate::python::{self, Part};
 
-/// The part of a lab that an anchor names. If PyTorch has an anchor of the same name, both appear as tabs: see
-/// `both.js`.
+/// The part of a lab with this anchor. If PyTorch has an anchor of the same name, both appear as tabs: see `both.js`.
 pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let sources = course.sources(lab)?;
@@ -24,7 +23,7 @@ pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<St
     Ok(beside(&link, (path, line, &code), python))
 }
 
-/// Code in Rust, and next to it that of PyTorch, if there is one. `link` leads to the page with the whole source.
+/// Code in Rust, next to PyTorch's, if any. `link` leads to the page with the whole source.
 pub(crate) fn beside(link: &str, (path, line, code): (&str, usize, &str), python: Option<Part>) -> String {
     let caption = format!("<a href=\"{link}\"><code>{path}</code></a>, line {line}");
     let rust = captioned("lab-code", &fence("rust", code), &caption);
@@ -51,7 +50,7 @@ pub fn whole(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     };
     let plan = Plan::read(course)?;
     let chapter = plan.chapters().find(|chapter| chapter.number() == lab.number());
-    // Add the only link back: these pages have no *Previous*.
+    // The only link back: these pages have no *Previous*.
     let back = chapter.and_then(|chapter| {
         let (number, title, of_chapter) = (chapter.number(), &chapter.title, chapter.page()?);
         Some(format!("This is the lab of [{number} {title}]({}{of_chapter}).\n\n", up(page.path)))

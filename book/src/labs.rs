@@ -1,4 +1,4 @@
-//! The labs as the book sees them.
+//! The labs as the book needs them.
 
 use labs::Listed;
 
@@ -10,7 +10,7 @@ pub fn of_command(command: &str) -> Option<(&'static Listed, Vec<&str>)> {
     Some((Listed::named(name)?, flags.split_whitespace().collect()))
 }
 
-/// The run that a reader gets without flags.
+/// The run without flags.
 pub fn by_default(lab: &Listed) -> &'static str {
     match lab.name {
         "lab-00" => "on your computer",
@@ -18,7 +18,7 @@ pub fn by_default(lab: &Listed) -> &'static str {
     }
 }
 
-/// The page that shows the whole source of a lab, relative to the chapters folder.
+/// The page with the whole source of a lab, relative to the chapters folder.
 pub fn source_page(lab: &Listed) -> String {
     format!("labs/{}.md", lab.name)
 }

@@ -1,8 +1,8 @@
 //! The book of To Device: mdBook, a preprocessor that inserts the labs' code and tested output into the chapters, a
 //! builder that runs everything in one process, and a local server.
 //!
-//! A chapter is Markdown with a few directives, which [`page`] lists. A mistake in one fails the build with its place,
-//! such as `book/chapters/03-training-loop.md:12: …`.
+//! A chapter is Markdown with a few directives: see [`page`]. A mistake in one fails the build with its place, such as
+//! `book/chapters/03-training-loop.md:12: …`.
 
 mod anchor;
 mod assessment;

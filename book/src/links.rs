@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A bad link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BadLink {
-    /// The built page that contains it.
+    /// The built page with the link.
     pub page: String,
     pub link: String,
     /// The error as a sentence that includes the link.
     pub what: String,
 }
 
-/// Returns the bad links of the pages in a folder: a missing page or fragment; a path that begins at the root, where
-/// the book may not be; or a script, style or picture loaded from another site. External links are not followed.
+/// Returns the bad links of the pages in a folder: a missing page or fragment; a path from the root, where the book may
+/// not be; or a script, style or picture from another site. External links are not followed.
 pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
     let files = files(folder)?;
     let pages: BTreeMap<&str, Vec<Tag>> = files
@@ -33,7 +32,7 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
         bad.push(BadLink { page: page.to_owned(), link: link.to_owned(), what });
     };
     for (page, tags) in &pages {
-        // Only 404.html gets a base from mdBook, because it may be shown at any address.
+        // Only 404.html gets a base from mdBook, because it may appear at any address.
         for tag in tags.iter().filter(|tag| tag.name != "base") {
             let Some(link) = tag.get("href").or(tag.get("src")) else { continue };
             if is_elsewhere(link) {
@@ -50,7 +49,6 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
             }
             let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
             let path = path.split('?').next().unwrap_or_default();
-            // Only 404.html gets a base from mdBook, because it may be shown at any address.
             let target =
                 if *page == "404.html" { resolve("", path, page) } else { resolve(page, path, page) };
             if !files.contains_key(&target) {
@@ -73,7 +71,7 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
     }
     bad.sort();
     bad.dedup();
-    // The print page repeats every chapter, and so every mistake.
+    // The print page repeats all chapters and their mistakes.
     let elsewhere = bad.iter().any(|bad| bad.page != "print.html");
     bad.retain(|bad| !elsewhere || bad.page != "print.html");
     Ok(bad)
@@ -106,7 +104,7 @@ fn is_elsewhere(link: &str) -> bool {
         || scheme.is_some_and(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
-/// The file that a link in a page leads to, relative to `from`. An empty link leads to the page itself.
+/// The target file of a link in a page, relative to `from`. An empty link leads to the page itself.
 fn resolve(from: &str, path: &str, page: &str) -> String {
     if path.is_empty() {
         return page.to_owned();
@@ -130,7 +128,6 @@ fn resolve(from: &str, path: &str, page: &str) -> String {
     parts.join("/")
 }
 
-/// An opening tag.
 struct Tag {
     name: String,
     attributes: Vec<(String, String)>,
@@ -142,7 +139,7 @@ impl Tag {
     }
 }
 
-/// The opening tags of a page, except those in scripts.
+/// The opening tags of a page, except in scripts.
 fn tags(page: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -173,7 +170,7 @@ fn tag(text: &str) -> (Tag, &str) {
             return (tag, rest.get(1..).unwrap_or_default());
         }
         let end = rest.find(|letter: char| letter.is_whitespace() || "=>/".contains(letter));
-        // Take at least one character, to skip a stray `=`.
+        // Takes at least one character, to skip a stray `=`.
         let (name, after) =
             rest.split_at(end.unwrap_or(rest.len()).max(rest.chars().next().map_or(0, char::len_utf8)));
         rest = after;

@@ -7,7 +7,6 @@ use crate::mistake::{Mistake, line_of};
 use crate::page::closing;
 use crate::{fences, markdown};
 
-/// The mistakes in a file, in line order.
 pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
     let in_markdown = markdown::mistakes(text).into_iter().map(|(byte, what)| (line_of(text, byte), what));
     let mut found: Vec<(usize, String)> = in_markdown.collect();
@@ -19,7 +18,7 @@ pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
     found.into_iter().map(|(line, what)| Mistake { file: file.to_owned(), line, what }).collect()
 }
 
-/// Checks that a page has exactly one title, at its top: the browser tab, the sidebar and screen readers use it.
+/// Checks that a page has exactly one title, at its top, for the browser tab, the sidebar and screen readers.
 fn titles(text: &str) -> Vec<(usize, String)> {
     let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
     let titles = events.filter_map(|(event, range)| match event {
@@ -56,7 +55,6 @@ fn braces(text: &str) -> Vec<(usize, String)> {
     lines.filter_map(|(index, line)| Some((index + 1, brace(line)?))).collect()
 }
 
-/// The first such braces in a line.
 fn brace(line: &str) -> Option<String> {
     let start = line.find("{{").unwrap_or(line.len());
     let (before, found) = line.split_at(start);

@@ -2,9 +2,8 @@
 
 use crate::prose::COVER;
 
-/// A string literal.
 pub struct Literal {
-    /// The byte offset at which its text begins.
+    /// The byte offset of its text.
     pub at: usize,
     /// The text with escapes replaced by spaces, of the same length.
     pub raw: String,

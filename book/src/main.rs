@@ -1,4 +1,4 @@
-//! `cargo run --bin book -- build`, `-- serve`, and the preprocessor command that an external mdBook calls.
+//! `cargo run --bin book -- build`, `-- serve`, and the preprocessor command for an external mdBook.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -145,11 +145,10 @@ fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Resu
     Ok(())
 }
 
-/// Why pages run nothing.
 const LEFT_OUT: &str = "This book was built without what runs in its pages (--no-player).";
 
-/// Compiles the modules that pages run. A module that fails to compile is left out, and the pages say why. Calls
-/// `changed` with the modules so far, and with the reasons why the others are missing.
+/// Compiles the modules of pages. A module that fails to compile is left out, and the pages say why. Calls `changed`
+/// with the modules so far, and with the reasons why the others are missing.
 fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     let mut modules = Modules {
         labs: Err("The labs are being compiled. Run will be here.".to_owned()),
@@ -159,7 +158,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
         kernels: Err("The emulator of CUDA C++ is being compiled. Run will be here.".to_owned()),
     };
     changed(&modules);
-    // Start with the modules that compile in seconds.
+    // The modules that compile in seconds come first.
     let mut telling = Compiling::new("what explains errors");
     let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
     telling.end();
@@ -222,7 +221,6 @@ fn finished(
     Ok(publish::finished(pages, modules, &keeper))
 }
 
-/// Starts a server and prints its address.
 fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     let (name, is_open) =
         place.as_ref().map_or((None, false), |place| (Some(place.names[0].clone()), place.is_open()));
@@ -242,7 +240,6 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     Ok(server)
 }
 
-/// Serves pages that are already built.
 fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
     if !folder.join("index.html").is_file() {
         return Err(refused(format!(
@@ -274,7 +271,7 @@ fn serve(
                     to_stderr(&format!("They took {} s.\n", began.elapsed().as_secs()));
                     match &modules {
                         Some(modules) => show(server, &course(), pages, modules.clone())?,
-                        // The first compilation takes minutes; the pages can be read meanwhile.
+                        // The first compilation takes minutes; readers can use the pages meanwhile.
                         None => modules = Some(show_and_compile(server, &course(), pages)?),
                     }
                     to_stdout("Built.\n");
@@ -322,7 +319,7 @@ fn show_and_compile(
                 }
                 Err(stop) => result = Err(stop),
             },
-            // The pages first: they already contain the formerly missing text.
+            // The pages first, because they already have the formerly missing text.
             Some(before) if before != there => match finish() {
                 Ok(pages) => server.show_with_module(pages),
                 Err(stop) => result = Err(stop),
@@ -357,12 +354,10 @@ fn today(course: &Course) -> Result<(), Stop> {
     }
 }
 
-/// A failure, with one line per error.
 fn failed(what: impl ToString) -> Stop {
     Stop { message: format!("{}\n", what.to_string()), exit_code: 1 }
 }
 
-/// Rejects an invalid request.
 fn refused(what: String) -> Stop {
     wrong(what)
 }

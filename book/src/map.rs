@@ -9,15 +9,13 @@
 //! # Ok::<(), todevice::Error>(())
 //! ```
 //!
-//! A comment at the start of a line is PyTorch code and begins a row; the lines of code after it are the Rust
-//! equivalent, and a comment at the end of the last one is the note. A line `//: …` before it describes the row, and
-//! appears only in the cheat sheet; a row without one shares the description of the row above. Hidden lines, `# …`, are
-//! not in the table.
+//! A comment at the start of a line is PyTorch code and begins a row. The next lines of code are the Rust equivalent,
+//! and a comment at the end of the last one is the note. A line `//: …` before it describes the row, only in the cheat
+//! sheet; without one, a row shares the description of the row above. Hidden lines, `# …`, are not in the table.
 
 use crate::anchor::dedent;
 use crate::html::{escape, inline};
 
-/// A line of the map, and its index.
 struct Line<'a> {
     index: usize,
     text: &'a str,
@@ -25,9 +23,8 @@ struct Line<'a> {
 
 /// A row of the map: the action, and its code in both languages.
 pub struct Row {
-    /// The index of its first line.
     pub index: usize,
-    /// Markdown. None if the row shares the action of the row above.
+    /// Markdown; `None` if the row shares the action of the row above.
     pub action: Option<String>,
     /// HTML, like the fields after it.
     pub pytorch: String,
@@ -49,7 +46,6 @@ pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
     ))
 }
 
-/// The rows of a map, in order.
 pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
     let code = code(lines)?;
     let mut rows = Vec::new();
@@ -78,7 +74,7 @@ pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
     Ok(rows)
 }
 
-/// The visible lines of the single fenced block.
+/// The visible lines of the fenced block.
 fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
     let wanted = || "a map is one block of Rust: ```rust … ```".to_owned();
     let fence = |line: &&String| line.starts_with("```");
@@ -104,7 +100,7 @@ fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
         .collect())
 }
 
-/// The prefix of a line that describes a row.
+/// The prefix of a row's description.
 const ACTION: &str = "//:";
 
 fn is_pytorch(line: &Line) -> bool {
@@ -128,7 +124,7 @@ fn row(index: usize, action: Option<String>, pytorch: &[Line], rust: &[Line]) ->
         Some(at) => (rust[..last + at].trim_end(), &rust[last + at + 4..]),
         None => (&rust[..], ""),
     };
-    // Show a single statement as an expression.
+    // Shows a single statement as an expression.
     let expression = !rust.contains('\n') && !rust.starts_with("let ") && !rust.starts_with("use ");
     let rust = if expression { rust.trim_end_matches(';') } else { rust };
     let code = |code: &str| format!("<code>{}</code>", escape(code));

@@ -1,11 +1,11 @@
-//! Parses Markdown as mdBook does: finds its code, and syntax that does not mean what it seems to.
+//! Parses Markdown as mdBook does: finds code, and syntax that does not mean what it seems to.
 
 use std::ops::Range;
 
 use mdbook_markdown::pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-/// The text with its code replaced by spaces, so that offsets stay the same.
+/// Replaces code by spaces, so that offsets stay the same.
 pub fn without_code(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
@@ -16,7 +16,7 @@ pub fn without_code(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The links and pictures, each with its byte offset and its target.
+/// Links and pictures, each with its byte offset and its target.
 pub fn links(text: &str) -> Vec<(usize, String)> {
     let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
     let links = events.filter_map(|(event, range)| match event {
@@ -36,7 +36,6 @@ pub fn says_something(text: &str) -> bool {
     })
 }
 
-/// The errors in a text, each with its byte offset.
 pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     let mut mistakes = Vec::new();
     for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
@@ -54,7 +53,7 @@ pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     mistakes
 }
 
-/// Whether a tag is part of `<a id="words"></a>`, the target of old links to a heading that no longer exists.
+/// Whether a tag is part of `<a id="words"></a>`, the target of old links to a removed heading.
 fn is_old_place(text: &str, tag: &Range<usize>) -> bool {
     let start = if &text[tag.clone()] == "</a>" { text[..tag.start].rfind('<') } else { Some(tag.start) };
     let place = start.and_then(|start| text[start..].strip_prefix("<a id=\"")?.split_once("\"></a>"));
@@ -62,8 +61,8 @@ fn is_old_place(text: &str, tag: &Range<usize>) -> bool {
     place.is_some_and(|(id, _)| !id.is_empty() && id.bytes().all(is_word))
 }
 
-/// Rejects HTML, because no check looks into it: not for the language of code, nor for unclosed tags. Comments are
-/// allowed.
+/// Rejects HTML other than comments, because no check looks into it: not for the language of code, nor for unclosed
+/// tags.
 fn html(html: &str) -> Option<(usize, String)> {
     let start = html.find('<')?;
     if let Some(comment) = html[start..].strip_prefix("<!--") {

@@ -1,27 +1,25 @@
-//! Computes how long a page takes from its contents. Nobody writes minutes by hand, so they never go stale.
+//! Computes the minutes of a page from its contents, so that they never go stale.
 
 use mdbook_markdown::pulldown_cmark::Event;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::words::Words;
 
-/// The placeholder for a chapter's minutes until all of it has been counted.
+/// The placeholder for a chapter's minutes until all of it is counted.
 pub const PLACEHOLDER: &str = "<p class=\"minutes\">…</p>\n\n";
 
-/// The minutes that a page takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Prose only: not code, output, questions, or the map from PyTorch to Rust.
     pub words: usize,
-    /// Those that wait for an answer.
+    /// Without questions to think about.
     pub predictions: usize,
     pub questions: usize,
     pub exercises: usize,
 }
 
 impl Work {
-    /// Counts the contents of a page whose directives are expanded. Everything that directives write as HTML is not
-    /// prose.
+    /// Counts the contents of a page whose directives are expanded. The HTML of directives is not prose.
     pub fn of(expanded: &str) -> Work {
         let mut html = String::new();
         for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
@@ -31,18 +29,18 @@ impl Work {
         }
         let count = |what: &str| html.matches(what).count();
         let predictions = count("<form class=\"predict\"");
-        // Each prediction that waits has a fieldset too.
+        // Each waiting prediction has a fieldset too.
         let questions = count("<fieldset>").saturating_sub(predictions);
         let words = Words::of(expanded).all();
         Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
     }
 
-    /// The minutes in class: reading, predictions, and the first exercise. The rest is homework.
+    /// The work in class: reading, predictions, and the first exercise. The rest is homework.
     pub fn in_class(self) -> Work {
         Work { questions: 0, exercises: self.exercises.min(1), ..self }
     }
 
-    /// The questions, and all exercises but the first.
+    /// The work at home: the questions, and all exercises but the first.
     pub fn at_home(self) -> Work {
         Work {
             words: 0,
@@ -76,7 +74,6 @@ impl Work {
     }
 }
 
-/// Replaces the placeholder by the page's minutes.
 pub fn told(expanded: String) -> String {
     if !expanded.contains(PLACEHOLDER) {
         return expanded;

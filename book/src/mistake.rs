@@ -6,9 +6,9 @@ use std::fmt::{self, Display};
 /// A mistake in the source of the book. Displays as one line, `file:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file, relative to the root of the checkout.
+    /// Relative to the root of the checkout.
     pub file: String,
-    /// The line, from 1.
+    /// From 1.
     pub line: usize,
     /// The error, and how to fix it.
     pub what: String,
@@ -38,7 +38,7 @@ pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
     told.iter().map(line).collect()
 }
 
-/// The line number of a byte offset in a text.
+/// The line number of a byte offset.
 pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes().iter().take(byte).filter(|&&byte| byte == b'\n').count()
 }
@@ -48,17 +48,16 @@ pub fn choices<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().collect::<Vec<_>>().join(" | ")
 }
 
-/// Why a directive cannot be expanded.
 #[derive(Debug)]
 pub enum Wrong {
-    /// The directive itself is wrong.
+    /// The directive is wrong.
     Here(String),
     /// A file that it reads has mistakes.
     Elsewhere(Vec<Mistake>),
 }
 
 impl Wrong {
-    /// The list of mistakes; one in the directive itself gets this place.
+    /// The list of mistakes. A mistake in the directive gets this place.
     pub fn mistakes(self, file: &str, line: usize) -> Vec<Mistake> {
         match self {
             Wrong::Here(what) => vec![Mistake { file: file.to_owned(), line, what }],

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 6] = [
     ("sources", "Sources and updates"),
 ];
 
-/// Examples of the directives on a line of their own.
+/// Examples of the directives on a separate line.
 pub const LINES: [(&str, &str); 35] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
@@ -51,7 +51,7 @@ pub const LINES: [(&str, &str); 35] = [
     ("errors", "{{#errors}}"),
 ];
 
-/// The error for an unknown directive, with a hint for those of mdBook.
+/// The error for an unknown directive, with a hint for mdBook's.
 pub fn unknown(name: &str) -> String {
     if ["include", "rustdoc_include", "playground"].contains(&name) {
         return format!(

@@ -1,17 +1,17 @@
-//! Assigns the objectives of a chapter to its pages: questions and exercises appear on the page of their objective.
+//! Assigns the objectives of a chapter to its pages. Questions and exercises appear on the page of their objective.
 
 use crate::course::Course;
 use crate::document::Page;
 use crate::mistake::{Mistake, Wrong, line_of};
 
-/// For each of these objectives of a chapter, whether this page covers it. A page without a chapter covers them all.
+/// For each of these objectives of a chapter, whether this page covers it. A page without a chapter covers all.
 pub fn on_page(course: &Course, page: &Page, chapter: &str, all: &[String]) -> Result<Vec<bool>, String> {
     let is_whole = page.chapter() != Some(chapter) || questions::pages(course.root(), chapter)?.len() == 1;
     let own = questions::listed(page.text);
     Ok(all.iter().map(|objective| is_whole || own.contains(objective)).collect())
 }
 
-/// The exercises that belong on this page, by their ids.
+/// The ids of the exercises that belong on this page.
 pub fn exercises(course: &Course, page: &Page, chapter: &str) -> Result<Vec<String>, Wrong> {
     let all = questions::objectives(course.root(), chapter)?;
     let is_here = on_page(course, page, chapter, &all)?;

@@ -1,23 +1,22 @@
-//! Counts the words of a page for a reader who opens everything on it: all prose, folded or not, code in one language,
+//! Counts the words of a page for a reader who opens everything: all prose, folded or not, code in one language,
 //! output, exercises, and questions with their reasons. Labels in pictures do not count.
 
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-/// The maximum number of words on a page of a chapter with several pages.
+/// The word limit for each page of a chapter with several pages.
 pub const MOST_OF_SEVERAL: usize = 4500;
-/// The maximum number of words on the only page of a chapter: a longer page is divided.
+/// The word limit for the only page of a chapter. A longer page is divided.
 pub const MOST_OF_ONE: usize = 8500;
 
-/// The start and end of parts that no reader sees, or that readers see twice.
+/// The start and end of parts that readers never see, or see twice.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("<template", "</template>"),
     ("<svg", "</svg>"),
-    // The same code as next to it.
+    // The same code in the other language.
     ("<div class=\"side\" data-code=\"pytorch\"", "</figure>"),
 ];
 
-/// Tags that may occur within a word.
 const INLINE: [&str; 7] = ["a", "b", "code", "em", "i", "span", "strong"];
 
 /// Counts the words of a page whose directives are expanded.

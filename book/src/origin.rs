@@ -1,4 +1,4 @@
-//! Finds where in the chapters a link of a built page was written.
+//! Finds the source of a built page's link in the chapters.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use crate::links::BadLink;
 use crate::markdown;
 use crate::mistake::line_of;
 
-/// Formats a bad link as a line with its place in the chapters folder. A link written by a directive is reported for
-/// the whole file, and one that belongs to no chapter for the built page.
+/// Formats a bad link as a line with its place in the chapters folder. For a directive's link, the place is the whole
+/// file; for one outside the chapters, the built page.
 pub fn line(chapters: &Path, bad: &BadLink) -> String {
     let BadLink { page, link, what } = bad;
     let file = page.strip_suffix(".html").map(|page| format!("{page}.md")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A lab's output: compares it with its snapshot, and cuts it into the sections of its chapter.
+//! A lab's output: compares it with its snapshot, and divides it into the sections of its chapter.
 
 pub use labs::render_html::{Shows as Show, picture, table};
 use labs::render_html::{folded, is_apart, notes, with_notes};
@@ -29,7 +29,7 @@ pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The machine that a section runs on, if it has one of its own, in words.
+/// The machine of a section in words, if the section has its own.
 pub fn machine<'a>(events: &'a [Event], wanted: &str) -> Option<&'a str> {
     events.iter().find_map(|event| match event {
         Event::Section { number, machine, .. } if number == wanted => machine.as_deref(),
@@ -37,8 +37,8 @@ pub fn machine<'a>(events: &'a [Event], wanted: &str) -> Option<&'a str> {
     })
 }
 
-/// The events of a section, by its number. With the name of a part, only those of that part: a prediction begins a part
-/// named after its id, and a lab can begin one with [`labs::Lab::part`]. The error lists the available names.
+/// The events of a section, by its number, or of a part, by its name. A prediction begins a part named after its id,
+/// and so does [`labs::Lab::part`]. The error lists the available names.
 pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Result<&'a [Event], String> {
     let number_of = |event: &'a Event| match event {
         Event::Section { number, .. } => Some(number.as_str()),
@@ -66,7 +66,7 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
     })
 }
 
-/// Events as Markdown: blocks of terminal text, with the pictures and tables in between.
+/// Events as Markdown: blocks of terminal text, with pictures and tables in between.
 pub fn markdown(events: &[Event], show: Show) -> String {
     let events: Vec<Event> = without_measured(events).into_iter().filter(|event| show.shows(event)).collect();
     let mut markdown = String::new();
@@ -112,7 +112,7 @@ mod tests {
             text!("{} a line that is as long as a terminal is wide, or nearly so, and {}.", peak(), peak());
         let folded = markdown(&[Event::Prose(prose)], Show::All);
         assert_eq!(folded.matches("(108,000,256 bytes)").count(), 2, "{folded}");
-        // A unit shared by all cells is in the header.
+        // The header has a unit that all cells share.
         let table = Table::new(["", "peak"]).row(row!["a", peak()]).row(row!["b", peak().digits(2)]);
         let table = markdown(&[Event::Table(table)], Show::All);
         assert!(

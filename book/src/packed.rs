@@ -1,5 +1,5 @@
-//! Serialization of pages between processes: the local server builds them in a child process, whose memory returns to
-//! the system when it exits.
+//! Serializes pages between processes. The local server builds them in a child process, which returns its memory to the
+//! system when it exits.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// The pages as bytes: the path and content of each, both preceded by their length.
+/// Packs the pages: the path and content of each, both preceded by their length.
 pub fn pack(pages: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     let mut packed = Vec::new();
     for part in pages.iter().flat_map(|(path, bytes)| [path.as_bytes(), bytes]) {
@@ -18,7 +18,7 @@ pub fn pack(pages: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     packed
 }
 
-/// Reverses [`pack`]. None if the data is truncated.
+/// Reverses [`pack`]. Returns `None` if the data is truncated.
 pub fn unpack(mut packed: &[u8]) -> Option<BTreeMap<String, Vec<u8>>> {
     let mut next = || {
         let length;
@@ -39,7 +39,7 @@ pub fn unpack(mut packed: &[u8]) -> Option<BTreeMap<String, Vec<u8>>> {
     }
 }
 
-/// Builds the pages in a child process of this program. The error lists the mistakes in them.
+/// Builds the pages in a child process of this program. The error lists their mistakes.
 pub fn pages_of_another_process(course: Option<&Path>) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let cannot = |error: io::Error| format!("the pages cannot be built: {error}");
     let mut command = Command::new(this_program().map_err(cannot)?);
@@ -59,7 +59,7 @@ pub fn pages_of_another_process(course: Option<&Path>) -> Result<BTreeMap<String
     }
 }
 
-/// The path of this program. Its file may have been replaced since it started; on Linux, the running one is still
+/// The path of this program. Its file may have been replaced since the start; on Linux, the running one is still
 /// accessible.
 fn this_program() -> io::Result<OsString> {
     match cfg!(target_os = "linux") {

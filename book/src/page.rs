@@ -1,6 +1,6 @@
 //! Expands the directives in a chapter's Markdown.
 //!
-//! | directive on its own line | replaced by |
+//! | directive on a separate line | replaced by |
 //! | --- | --- |
 //! | `{{#minutes}}` | how long the chapter takes, computed from the page: see `minutes.rs` |
 //! | `{{#plan}}` | all chapters with their minutes, from `book/plan.toml`: see `plan.rs` |
@@ -72,8 +72,8 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let code = fences::blocks(page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
-    // The open folds. Each ends at the next heading or the next part of the chapter; a thought ends at the next
-    // question already.
+    // The open folds. Each ends at the next heading or the next part of the chapter, or, for a thought, at the next
+    // question.
     let mut folds: Vec<Fold> = Vec::new();
     let mut asked: Vec<Fold> = Vec::new();
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };

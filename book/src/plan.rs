@@ -14,7 +14,7 @@ use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/plan.toml";
 
-/// The function that expands the directives of a page. It is a parameter because it reads the plan itself.
+/// Expands the directives of a page. It is a parameter because it reads the plan as well.
 pub type Expand = fn(&Course, &Page) -> Result<String, Vec<Mistake>>;
 
 #[derive(Deserialize)]
@@ -35,24 +35,22 @@ pub struct Plan {
 pub struct Chapter {
     number: Spanned<String>,
     pub title: String,
-    /// What a reader can do after the chapter, as a sentence.
+    /// The learning outcome of the chapter, as a sentence.
     pub then: String,
     #[serde(default)]
     pub optional: bool,
-    /// Relative to the chapters folder; none until the page is written.
+    /// Relative to the chapters folder; `None` until the page is written.
     page: Option<Spanned<String>>,
     /// The further pages of the chapter.
     #[serde(default)]
     pub part: Vec<Part>,
-    /// The minutes that its first page takes, once counted.
+    /// The minutes on its first page, once counted.
     #[serde(skip)]
     pub minutes: u32,
-    /// The minutes of the page.
     #[serde(skip)]
     work: Work,
 }
 
-/// A further page of a chapter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -77,12 +75,11 @@ impl Chapter {
         self.number.get_ref()
     }
 
-    /// The first page, if it is written.
     pub fn page(&self) -> Option<&str> {
         self.page.as_ref().map(|page| page.get_ref().as_str())
     }
 
-    /// The minutes in class of all its pages except the optional ones.
+    /// The work in class of all its pages except the optional ones.
     pub fn work(&self) -> Work {
         let parts = self.part.iter().filter(|part| !part.optional);
         parts.fold(self.work, |work, part| work.and(part.work))
@@ -95,7 +92,6 @@ impl Chapter {
     }
 }
 
-/// Counts the minutes that a page takes.
 fn work(course: &Course, path: &str, expand: Expand) -> Result<Work, Wrong> {
     let file = format!("book/chapters/{path}");
     let text = course.read(&file)?;
@@ -103,14 +99,13 @@ fn work(course: &Course, path: &str, expand: Expand) -> Result<Work, Wrong> {
     Ok(Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?))
 }
 
-/// A session of a class.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     pub name: String,
     #[serde(default)]
     chapters: Vec<Spanned<String>>,
-    /// Chapters that everyone reads at home before the session.
+    /// Chapters to read at home before the session.
     #[serde(default)]
     before: Vec<Spanned<String>>,
     /// Further work that is on no counted page.
@@ -129,19 +124,18 @@ pub struct Step {
 }
 
 impl Plan {
-    /// Reads the plan of a checkout.
     pub fn read(course: &Course) -> Result<Plan, Wrong> {
         let (plan, places): (Plan, Places) = toml_file::read(course, FILE)?;
         let mistakes = plan.mistakes(course, &places);
         if mistakes.is_empty() { Ok(plan) } else { Err(Wrong::Elsewhere(mistakes)) }
     }
 
-    /// The plan with the minutes of each chapter, the same as its page states. Chapters not yet written have none.
+    /// The plan with the minutes of each chapter, the same as on its page. Unwritten chapters have none.
     pub fn with_minutes(self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
         self.with_minutes_of(course, expand, |_| true)
     }
 
-    /// The same for some of the chapters.
+    /// As [`Plan::with_minutes`], for some of the chapters.
     pub fn with_minutes_of(
         mut self,
         course: &Course,
@@ -167,7 +161,6 @@ impl Plan {
         self.chapter.iter().chain([&self.appendix])
     }
 
-    /// Rejects a page that belongs to no chapter.
     pub fn check_has(&self, page: &str) -> Result<(), String> {
         match self.chapters().flat_map(Chapter::pages).any(|(path, _)| path == page) {
             true => Ok(()),
@@ -175,12 +168,10 @@ impl Plan {
         }
     }
 
-    /// The chapters of a session.
     pub fn chapters_in(&self, session: &Session) -> Vec<&Chapter> {
         self.named(&session.chapters)
     }
 
-    /// The chapters to read before a session.
     pub fn chapters_before(&self, session: &Session) -> Vec<&Chapter> {
         self.named(&session.before)
     }
@@ -192,7 +183,7 @@ impl Plan {
         names.iter().filter_map(named).collect()
     }
 
-    /// The minutes of a session, in class and at home, once the chapters have been counted.
+    /// The minutes of a session, in class and at home, once the chapters are counted.
     pub fn minutes_of(&self, session: &Session) -> (u32, u32) {
         let chapters = self.chapters_in(session);
         let in_class: u32 = chapters.iter().map(|chapter| chapter.work().in_class().minutes_if_any()).sum();

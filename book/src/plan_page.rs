@@ -1,8 +1,8 @@
-//! The plan as Markdown. It uses lists, because screen readers read them well and narrow screens wrap them.
+//! The plan as Markdown lists, which screen readers read well and narrow screens wrap.
 
 use crate::plan::{Chapter, Plan};
 
-/// All chapters; `up` is the path to the chapters folder.
+/// All chapters. `up` is the path to the chapters folder.
 pub fn plan(plan: &Plan, up: &str) -> String {
     let mut markdown = String::from("<div class=\"plan\">\n\n");
     for chapter in &plan.chapter {
@@ -14,7 +14,6 @@ pub fn plan(plan: &Plan, up: &str) -> String {
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
 
-/// The path of a session's page in the teacher's guide.
 pub fn session_page(number: usize) -> String {
     format!("teaching/session-{number}.md")
 }
@@ -65,7 +64,7 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
     markdown + "\n</div>\n\n"
 }
 
-/// A link to a chapter and to its pages that a class reads.
+/// A link to a chapter and to its pages for a class.
 fn link(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let Some(page) = chapter.page() else { return title };

@@ -9,13 +9,11 @@ use questions::hash;
 
 use crate::course::Course;
 
-/// The output folder of these files.
 const FOLDER: &str = "play";
 
-/// The worker that asks a module one question at a time.
+/// The worker for modules that answer one question at a time.
 const ASKED: &str = "asked-worker.js";
 
-/// A module for the pages.
 #[derive(Clone)]
 pub struct Module {
     /// Its files, and those of its workers.
@@ -24,14 +22,14 @@ pub struct Module {
     pub path: String,
 }
 
-/// Compiles the labs, and reports progress. The error says in one line why it failed.
+/// Compiles the labs, and reports progress. The error is one line.
 pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
     let labs = modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), told)?;
     module(course, labs, "labs", &["run-worker.js", "experiments-worker.js"])
 }
 
-/// The same for the exercise checker.
+/// As [`labs`], for the exercise checker.
 pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let target = course.root().join("target");
@@ -39,22 +37,21 @@ pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, 
     module(course, exercises, "exercises", &[ASKED])
 }
 
-/// The same for the final assessment.
+/// As [`labs`], for the final assessment.
 pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ASSESSMENT, "assessment", ASKED, told)
 }
 
-/// The same for the table of errors.
+/// As [`labs`], for the table of errors.
 pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ERRORS, "errors", "errors-worker.js", told)
 }
 
-/// The same for the emulator of CUDA C++.
+/// As [`labs`], for the emulator of CUDA C++.
 pub fn kernels(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::KERNELS, "kernels", ASKED, told)
 }
 
-/// A module in one piece.
 fn whole(
     course: &Course,
     package: &modules::Whole,
@@ -68,7 +65,7 @@ fn whole(
     module(course, split, name, &[worker])
 }
 
-/// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: sorted by name.
+/// The exercises with a form on a page, in the order of `exercises_page::EXERCISES`: sorted by name.
 fn in_pages() -> Vec<&'static str> {
     let can_be = |exercise: &&&Exercise| !exercise.places.is_empty();
     let mut ids: Vec<&str> = exercises::EXERCISES.iter().filter(can_be).map(|exercise| exercise.id).collect();
@@ -76,9 +73,9 @@ fn in_pages() -> Vec<&'static str> {
     ids
 }
 
-/// A module whose name changes with its content and its pieces, so that browsers may cache it forever. The pieces are
-/// next to it: the piece for lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` relies on
-/// these names. The scripts of its workers are next to it too.
+/// A module whose name changes with its content and its pieces, so that browsers may cache it forever. The pieces and
+/// the workers' scripts are in the same folder: the piece for lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`.
+/// `start-module.js` relies on these names.
 fn module(
     course: &Course,
     Split { base, pieces }: Split,

@@ -1,7 +1,7 @@
-//! A prediction on a page: a form that takes an answer, and the text after it, folded until the reader has answered. A
-//! question to think about has no form: it is the summary of the fold, which the reader opens.
+//! A prediction on a page: a form for an answer, and the text after it, folded until the reader has answered. A
+//! question to think about has no form: it is the summary of the fold.
 //!
-//! The answer comes from the run that the page shows. Without JavaScript the form takes no answer, and the reader opens the
+//! The answer comes from the run on the page. Without JavaScript, the form takes no answer, and the reader opens the
 //! fold.
 
 use labs::prediction::{Answer, Kind, Prediction, Said};
@@ -10,7 +10,7 @@ use labs::{Event, Key};
 use crate::html::{escape, inline};
 use crate::mistake::choices;
 
-/// The prediction with this id, with the answer from these events; the text after it [is folded](Fold) up to [`END`].
+/// The prediction with this id, with the answer from these events. The text after it [is folded](Fold) up to [`END`].
 /// The error lists the valid ids, or says what is wrong with this prediction.
 pub fn html(events: &[Event], id: &str) -> Result<String, String> {
     let asked = events.iter().filter_map(|event| match event {
@@ -129,5 +129,4 @@ impl Fold {
     }
 }
 
-/// The end of a fold.
 pub const END: &str = "\n</details>\n\n";

@@ -19,7 +19,6 @@ use crate::mistake::{Mistake, lines};
 use crate::page::{Page, expand};
 use crate::python;
 
-/// Expands the directives of every page.
 pub struct ToDevice {
     course: Course,
 }
@@ -44,7 +43,7 @@ impl Preprocessor for ToDevice {
         let mut mistakes = Vec::new();
         error_pages::add(&mut book);
         guide::add(&mut book, &self.course);
-        // Not `context.root`: it may be relative to another working directory.
+        // Not `context.root`, which may be relative to another working directory.
         let folder = self.course.book().join(&context.config.book.src);
         let from_root = |path: &str| {
             let file = folder.join(path);
@@ -100,8 +99,8 @@ fn slashes(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// Implements mdBook's preprocessor protocol: reads the book from standard input, writes it to standard output. mdBook
-/// starts the command in the folder of the book.
+/// Implements mdBook's preprocessor protocol: reads the book from standard input and writes it to standard output.
+/// mdBook starts the command in the folder of the book.
 pub fn as_command(folder: PathBuf) -> Result<()> {
     let root = folder.parent().ok_or_else(|| Error::msg("started outside the folder of the book"))?;
     let asked = io::read_to_string(io::stdin())?;
@@ -113,7 +112,7 @@ pub fn as_command(folder: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Rejects other versions of mdBook: their format differs, and would fail only with a missing field.
+/// Rejects other versions of mdBook, whose different format would fail with a missing field.
 fn of_our_version(asked: &str) -> Result<()> {
     let asked: serde_json::Value = serde_json::from_str(asked)?;
     let version = asked[0]["mdbook_version"].as_str().unwrap_or("of no version");

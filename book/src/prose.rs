@@ -1,4 +1,4 @@
-//! Extracts the prose of a page: the sentences, without code, output, addresses and directives.
+//! The prose of a page: its sentences, without code, output, addresses and directives.
 
 use std::ops::Range;
 
@@ -10,15 +10,13 @@ pub const COVER: u8 = b'x';
 
 /// A paragraph, a heading, a list item, or a table cell.
 pub struct Block {
-    /// Its range in the page.
     pub range: Range<usize>,
     /// Its prose, as long as the range. Code and figures are covered; Markdown markup becomes spaces.
     pub text: String,
-    /// The header of the table that contains it.
+    /// The header of its table.
     pub head: Option<Range<usize>>,
 }
 
-/// The blocks of a page, in order.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
@@ -63,7 +61,7 @@ fn block(page: &str, parts: &[(Range<usize>, bool)], head: &Option<Range<usize>>
             false => text[place].copy_from_slice(&page.as_bytes()[part.clone()]),
         }
     }
-    // Directives are plain text to Markdown, and may be split at their underscores.
+    // Directives are plain text in Markdown, and may be split at their underscores.
     let source = &page.as_bytes()[range.clone()];
     let mut from = 0;
     while let Some(start) = find(source, b"{{", from) {

@@ -1,7 +1,7 @@
 //! The last build step, once all pages exist: sets their content security policy, the modules they can run, and the
 //! list of files for offline reading.
 //!
-//! A page runs only its own scripts: a policy tells the browser so, and names inline scripts by their hash.
+//! A page runs only its own scripts: its policy tells the browser so, and has the hashes of inline scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const LIST: &str = "offline.json";
 /// The service worker that stores them.
 const KEEPER: &str = "offline.js";
 
-/// The modules that pages run, each present or with the reason why it is missing.
+/// The modules of pages, each present or with the reason why it is missing.
 #[derive(Clone)]
 pub struct Modules {
     pub labs: Result<Module, String>,
@@ -28,13 +28,11 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// No modules, for this reason.
     pub fn none(why: &str) -> Modules {
         let none = || Err(why.to_owned());
         Modules { labs: none(), exercises: none(), assessment: none(), errors: none(), kernels: none() }
     }
 
-    /// The missing modules.
     pub fn missing(&self) -> Missing {
         let why = |module: &Result<Module, String>| module.as_ref().err().cloned();
         Missing {
@@ -47,7 +45,7 @@ impl Modules {
     }
 }
 
-/// Why modules are missing, in a sentence or two that pages show where the module would run.
+/// Why modules are missing, in a sentence or two that pages show instead.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
     pub labs: Option<String>,
@@ -72,7 +70,7 @@ impl Missing {
     }
 }
 
-/// Adds the modules that exist, and sets the policy of every page.
+/// Adds the existing modules, and sets the policy of every page.
 pub fn finished(
     mut pages: BTreeMap<String, Vec<u8>>,
     modules: Modules,
@@ -121,8 +119,8 @@ pub fn finished(
     pages
 }
 
-/// Marks the page's code and output so that a browser's translator leaves them alone. `course.js` marks the elements
-/// that scripts create later.
+/// Marks the page's code and output so that a browser's translator leaves them alone. `course.js` marks elements that
+/// scripts create later.
 fn untranslated(page: &str) -> String {
     const KEPT: [&str; 5] = ["<pre", "<code", "<kbd", "<samp", "<figure class=\"lab-output\""];
     let mut marked = String::new();
@@ -154,7 +152,6 @@ fn policy(page: &str) -> String {
     )
 }
 
-/// Every substring between these delimiters.
 fn inside<'a>(page: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
     page.split(begin).skip(1).filter_map(move |rest| rest.split(end).next())
 }

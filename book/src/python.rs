@@ -10,13 +10,12 @@ use crate::anchor;
 use crate::course::Course;
 use crate::mistake::{Mistake, Wrong, choices};
 
-/// Their folder, relative to the root of the checkout.
+/// Relative to the root of the checkout.
 const FOLDER: &str = "labs/python";
 
 /// A suffix of an anchor's name: the part runs only on a GPU, and no test runs it.
 const NEEDS_A_GPU: &str = " (needs a GPU)";
 
-/// A part of a program, shown next to the Rust anchor of the same name.
 pub struct Part {
     pub path: String,
     pub line: usize,
@@ -24,7 +23,7 @@ pub struct Part {
     pub needs_a_gpu: bool,
 }
 
-/// The PyTorch part for an anchor of a lab, if there is one.
+/// The PyTorch part for an anchor of a lab, if any.
 pub fn part(course: &Course, path: &str, name: &str) -> Result<Option<Part>, Wrong> {
     if !course.root().join(path).exists() {
         return Ok(None);
@@ -43,7 +42,7 @@ pub fn part(course: &Course, path: &str, name: &str) -> Result<Option<Part>, Wro
     Ok(Some(Part { path: path.to_owned(), line, code, needs_a_gpu }))
 }
 
-/// The programs of a lab, each with its path and text; the one that does the lab's work comes first.
+/// The programs of a lab, each with its path and text. The lab's counterpart comes first.
 pub fn programs(course: &Course, lab: &Listed) -> Result<Vec<(String, String)>, String> {
     let start = format!("lab_{}", lab.number());
     let of_lab = |name: &String| {
@@ -54,7 +53,7 @@ pub fn programs(course: &Course, lab: &Listed) -> Result<Vec<(String, String)>, 
     paths.map(|path| course.read(&path).map(|text| (path, text))).collect()
 }
 
-/// Anchors that no chapter shows, and programs that belong to no lab. `pages` is the text of all chapters.
+/// Anchors without a chapter, and programs without a lab. `pages` is the text of all chapters.
 pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     for name in names(course).into_iter().filter(|name| name.ends_with(".py")) {
@@ -89,7 +88,7 @@ pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
     mistakes
 }
 
-/// The anchors of a lab that pages show.
+/// The anchors of a lab on pages.
 fn shown<'a>(pages: &'a str, number: &str) -> Vec<&'a str> {
     let start = format!("{{{{#lab-code {number} ");
     let lines = pages.lines().filter_map(|line| line.trim_end().strip_prefix(&start)?.strip_suffix("}}"));

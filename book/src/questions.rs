@@ -1,7 +1,7 @@
 //! The questions of a chapter on its page: see `labs/questions`. A chapter has at least six.
 //!
-//! A choice shows its reason when it is chosen, with HTML and CSS only, without JavaScript. For an open question,
-//! students compare their own answer with one that is folded until they open it.
+//! Choosing an option shows its reason, with HTML and CSS only. For an open question, students compare their answer
+//! with a folded one.
 
 use questions::{Choice, Open, Question, Quiz};
 
@@ -80,7 +80,6 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
     if mistakes.is_empty() { Ok(html) } else { Err(all(mistakes)) }
 }
 
-/// The start of a question, with its text.
 fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     if !says_something(ask) {
         mistakes.push((at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
@@ -88,7 +87,6 @@ fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mist
     format!("<fieldset>\n<legend>{number}. {}</legend>\n", shown(ask, at, mistakes))
 }
 
-/// A question's Markdown text as HTML.
 fn shown(text: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     inline(text).unwrap_or_else(|what| {
         mistakes.push((at, what));

@@ -8,12 +8,12 @@ use hyper::http::uri::Authority;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub address: SocketAddr,
-    /// In lower case; an IPv6 address is in brackets.
+    /// In lower case, with an IPv6 address in brackets.
     pub names: Vec<String>,
 }
 
 impl Place {
-    /// The loopback address, which nobody else can reach. Port 0 picks any free port.
+    /// The loopback address, which other computers cannot reach. Port 0 picks any free port.
     pub fn here(port: u16) -> Place {
         let names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         Place { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), names }
@@ -45,7 +45,7 @@ impl Place {
         let Some(address) = found.into_iter().next() else {
             return refused(format!("no computer has this name: say {}", example()));
         };
-        // Nobody knows which names resolve to this address, so a foreign page could use one of them.
+        // Any name may resolve to this address, so a foreign page could use one.
         if address.ip().is_unspecified() {
             return refused(format!(
                 "name one address of this computer, which the room will type: say {}",
@@ -61,7 +61,6 @@ impl Place {
         Ok(Place { address, names })
     }
 
-    /// Whether other computers can reach it.
     pub fn is_open(&self) -> bool {
         !self.address.ip().is_loopback()
     }
@@ -82,7 +81,7 @@ fn bracketed(address: IpAddr) -> String {
     if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 
-/// An address by which others may reach this computer, found without sending anything.
+/// An address of this computer for others, found without sending anything.
 fn example() -> String {
     let own = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // Reserved for documentation (TEST-NET-1).

@@ -1,7 +1,6 @@
-//! The page for a projector: one prediction at a time, large, its answer folded, and bars of the class's guesses.
+//! The page for a projector: one prediction at a time, large, with a folded answer, and bars of the class's guesses.
 //!
-//! `room.js` fills it. The show of hands that a teacher counts, and the files that students export, stay in the page:
-//! nothing is sent.
+//! `room.js` fills it. The teacher's counts, and the files that students export, stay in the page: nothing is sent.
 
 use labs::Event;
 use labs::prediction::Kind;
@@ -59,7 +58,6 @@ fn asked_in_room(course: &Course, asked: &score::Asked, page: &str) -> Result<St
     ))
 }
 
-/// The questions of a chapter, with the reason against each wrong choice.
 fn questions_of(course: &Course, number: &str) -> Result<String, Wrong> {
     let file = format!("{}/{number}.toml", questions::FOLDER);
     let text = course.read(&file)?;

@@ -1,7 +1,7 @@
 //! The page after the last chapter: the reader's results by objective, the lost bets, and further reading.
 //!
-//! `score.js` fills it from the data stored in this browser, in the same words as `cargo course score`. Without
-//! JavaScript the page lists the evidence for each objective.
+//! `score.js` fills it from the data in this browser, in the same words as `cargo course score`. Without JavaScript,
+//! the page lists the evidence for each objective.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,6 @@ use crate::html::{escape, inline};
 use crate::mistake::{Mistake, Wrong};
 use crate::prediction::{self, Fold};
 
-/// The page as HTML and Markdown.
 pub fn html(course: &Course) -> Result<String, Wrong> {
     let all = score::Course::read(course.root())?;
     let mut page = String::from(
@@ -69,7 +68,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(page + "\n</div>\n\n")
 }
 
-/// The built page that contains a prediction.
+/// The built page with a prediction.
 fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, String> {
     for chapter in &all.chapters {
         for page in questions::pages(course.root(), &chapter.number)? {
@@ -82,7 +81,7 @@ fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, Str
     Err(format!("no page asks `{id}`"))
 }
 
-/// Checks that everything a reader can do shows one objective, and that everything listed as evidence exists.
+/// Checks that each exercise, question and prediction shows one objective, and that all listed evidence exists.
 pub fn mistakes(course: &Course) -> Vec<Mistake> {
     checked(course).unwrap_or_else(|wrong| wrong.mistakes("book/plan.toml", 1))
 }

@@ -1,5 +1,5 @@
-//! Items that the course must keep teaching: `book/seeds.toml` lists the content of the documents that the course grew
-//! from, with the words that show that a chapter teaches it.
+//! Items that the course must keep teaching. `book/seeds.toml` has the content of the documents that the course grew
+//! from, with words that must occur in a chapter.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ struct Item {
     /// Words that must all occur in the chapter.
     #[serde(default)]
     says: Vec<String>,
-    /// Or in the output of its lab in this run.
+    /// The run of the lab whose output must have them instead.
     run: Option<String>,
     /// Whether the chapter does not teach it yet.
     #[serde(default)]
@@ -42,7 +42,7 @@ impl Item {
         self.id.split('-').next().unwrap_or_default()
     }
 
-    /// The words that do not occur, and the name of the text that was searched.
+    /// The missing words, and the name of the searched text.
     fn absent(&self, course: &Course, page: &Page, rest: &str) -> Result<(Vec<&str>, String), String> {
         let (text, place) = match &self.run {
             None => (format!("{}\n{rest}", page.text), page.file.to_owned()),
@@ -94,7 +94,7 @@ pub fn mistakes(course: &Course, page: &Page) -> Result<Vec<Mistake>, Wrong> {
     Ok(mistakes)
 }
 
-/// The number of items that no chapter teaches yet, and the errors in the list itself.
+/// The number of items without a chapter, and the errors in the list.
 pub fn missing(course: &Course) -> Result<(usize, Vec<Mistake>), Wrong> {
     let (file, places): (File, Places) = toml_file::read(course, FILE)?;
     let plan = Plan::read(course)?;

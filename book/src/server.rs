@@ -1,8 +1,8 @@
-//! The local server: serves the pages of the book from memory, either to this computer only or, at a given address, to
-//! a classroom.
+//! The local server: serves the pages of the book from memory, to this computer only or, at a given address, to a
+//! classroom.
 //!
-//! Clients can request only the files that were built: a request is looked up among the pages and never becomes a path
-//! on disk. Slow or malicious clients get bounded memory and time, and never delay other clients.
+//! Clients can request only the built files: a request is looked up among the pages and never becomes a path on disk.
+//! Slow or malicious clients get bounded memory and time, and never delay other clients.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,16 +31,16 @@ use crate::html;
 use crate::publish::Missing;
 use crate::room::Place;
 
-/// Limits on the resources that clients may use.
+/// Limits on the resources of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The maximum number of open connections. Beyond it, the connection that has been idle longest is closed.
+    /// The maximum number of open connections. Beyond it, the longest idle connection is closed.
     pub connections: usize,
     /// The maximum size of a request head, in bytes: at least 8192.
     pub head_bytes: usize,
     /// The maximum time for the head to arrive.
     pub head_time: Duration,
-    /// The maximum lifetime of a connection: a client that has not read the answer by then no longer wants it.
+    /// The maximum lifetime of a connection. A client that has not read the answer by then no longer wants it.
     pub connection_time: Duration,
 }
 
@@ -68,16 +68,16 @@ const SEND_BUFFER: u32 = 256 << 10;
 /// The maximum number of clients that the system queues until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// The path that every page polls each second: the version of the book being served, and why there is no newer one.
+/// The path that every page polls each second: the book's version, and why there is no newer one.
 const VERSION: &str = "/__version";
 
-/// The path that pages which cannot run something yet poll each second: JSON with the reason for each missing module.
+/// The path that pages without a module poll each second: JSON with the reason for each missing module.
 const MISSING: &str = "/__missing";
 
-/// Reloads the page when the book has been rebuilt.
+/// Reloads the page after the book is rebuilt.
 const RELOAD: &str = "<script src=\"/__reload.js\"></script>";
 
-/// The path of that script. It is served as a file because the page's policy would have to name an inline script.
+/// The path of that script. It is a file because the page's policy would have to name an inline script.
 const RELOAD_PATH: &str = "/__reload.js";
 const RELOAD_SCRIPT: &str = r#"(() => {
   const note = document.getElementById("mistakes") ?? document.createElement("pre");
@@ -110,7 +110,6 @@ async function tellWhatIsMissing() {
 })();
 "#;
 
-/// A server of the book.
 pub struct BookServer {
     runtime: Runtime,
     listener: Arc<TcpListener>,
@@ -120,9 +119,8 @@ pub struct BookServer {
     stopped: Notify,
 }
 
-/// The content being served.
 struct Shown {
-    /// None before the first build.
+    /// Empty before the first build.
     pages: BTreeMap<String, Bytes>,
     version: u128,
     mistakes: String,
@@ -159,12 +157,11 @@ impl BookServer {
         Ok(BookServer { runtime, listener, place: Arc::new(place), limits, shown, stopped })
     }
 
-    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.place.address
     }
 
-    /// Serves these pages from now on; browsers reload by themselves.
+    /// Serves these pages from now on. Browsers reload automatically.
     pub fn show(&self, pages: BTreeMap<String, Vec<u8>>) {
         let mut shown = self.shown();
         (shown.pages, shown.mistakes) = (reloading(pages), String::new());
@@ -176,7 +173,7 @@ impl BookServer {
         self.shown().pages = pages.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
     }
 
-    /// The same pages with another module. Only pages that wait for it are reloaded.
+    /// Serves the same pages with another module. Only pages that wait for it reload.
     pub fn show_with_module(&self, pages: BTreeMap<String, Vec<u8>>) {
         self.shown().pages = reloading(pages);
     }
@@ -186,7 +183,7 @@ impl BookServer {
         self.shown().mistakes = mistakes.to_owned();
     }
 
-    /// Shows in the pages, where something will run, why it does not run yet.
+    /// Shows in the pages why something does not run yet.
     pub fn show_missing(&self, missing: Missing) {
         self.shown().missing = missing;
     }
@@ -211,7 +208,7 @@ impl BookServer {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    // On Windows this option would let other programs listen on the same address.
+    // On Windows, this option would let other programs listen on the same address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER)?; // Accepted sockets inherit it.
@@ -219,7 +216,6 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Adds the reload script to the pages.
 fn reloading(pages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Bytes> {
     let with_script = |(path, mut bytes): (String, Vec<u8>)| {
         if path.ends_with(".html") {
@@ -241,7 +237,7 @@ async fn accept(listener: Arc<TcpListener>, place: Arc<Place>, limits: Limits, s
         };
         let moved = Moved::now();
         let client = Watched { stream, moved: moved.clone() };
-        // Ignore errors from clients that disconnect or are disconnected.
+        // Ignores errors from clients that disconnect or are disconnected.
         let served =
             timeout(limits.connection_time, serve_client(client, place.clone(), limits, shown.clone()));
         clients.add(tokio::spawn(served).abort_handle(), moved);
@@ -312,7 +308,7 @@ fn is_for_us(request: &Request<Incoming>, place: &Place) -> bool {
     hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
 }
 
-/// The response before the first build has finished, or after it has failed: a page, so that it can reload itself.
+/// The response before the first successful build: a page, so that it can reload.
 fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
         "" => "<h1>The book is being built</h1><p>This page shows it when it is ready: within a minute, if the computer has \

@@ -1,4 +1,4 @@
-//! Checks that lab code on a page is code that a reader would write, without the harness's recording and printing.
+//! Checks that lab code on a page looks like a reader's, without the harness's recording and printing.
 
 use std::sync::OnceLock;
 
@@ -21,13 +21,13 @@ const FOREIGN: [(&str, &str); 4] = [
     (r"\|\(\)\|", "it is a closure of nothing: write a loop, or a function"),
 ];
 
-/// The harness calls in the code that a page shows.
+/// The harness calls in the code on a page.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for line in page.text.lines() {
         let inside = line.trim_end().strip_prefix("{{#lab-code ").and_then(|rest| rest.strip_suffix("}}"));
         let Some((lab, anchor)) = inside.and_then(|inside| inside.trim().split_once(' ')) else { continue };
-        // Errors of the directive itself are reported elsewhere.
+        // Errors of the directive are reported elsewhere.
         let Ok(sources) = course.lab(lab).and_then(|lab| course.sources(lab)) else { continue };
         let Ok((file, first, code)) = anchor_of(&sources, anchor.trim()) else { continue };
         for (index, found, why) in harness(&code) {

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-/// Their folders, relative to the root of the checkout.
+/// Relative to the root of the checkout.
 pub const FOLDERS: [&str; 5] = ["labs/src", "labs/exercises/source", "drawing/src", "tensor/src", "gpu/src"];
 
 /// The hash of each source, by its path relative to the root of the checkout.

@@ -1,5 +1,5 @@
-//! Reports the progress of a compilation: in one terminal line that is overwritten, or, if stderr is not a terminal, in
-//! a new line every few seconds.
+//! Reports the progress of a compilation in a terminal line that is overwritten, or, if stderr is not a terminal, in a
+//! new line every few seconds.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -10,7 +10,6 @@ use modules::Step;
 /// The interval between lines if they are not overwritten.
 const OFTEN: Duration = Duration::from_secs(10);
 
-/// A compilation in progress.
 pub struct Compiling {
     what: &'static str,
     began: Instant,
@@ -19,7 +18,7 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// `what` is, for example, `the labs`. Prints nothing before the first step: there may be nothing to compile.
+    /// `what` is, for example, `the labs`. Prints nothing before the first step, since there may be nothing to compile.
     pub fn new(what: &'static str) -> Compiling {
         Compiling { what, began: Instant::now(), is_terminal: io::stderr().is_terminal(), last: None }
     }

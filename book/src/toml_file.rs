@@ -1,4 +1,4 @@
-//! TOML data files, and mistakes with their place in them.
+//! TOML data files, and the places of their mistakes.
 
 use serde::de::DeserializeOwned;
 
@@ -12,13 +12,11 @@ pub struct Places {
 }
 
 impl Places {
-    /// A mistake at a byte offset of the file.
     pub fn mistake(&self, byte: usize, what: String) -> Mistake {
         Mistake { file: self.file.clone(), line: line_of(&self.text, byte), what }
     }
 }
 
-/// Reads and parses a file of the checkout.
 pub fn read<T: DeserializeOwned>(course: &Course, file: &str) -> Result<(T, Places), Wrong> {
     let places = Places { file: file.to_owned(), text: course.read(file)? };
     match toml::from_str(&places.text) {

@@ -7,14 +7,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Stores the warnings and errors that mdBook logs.
+/// Stores mdBook's warnings and errors.
 #[derive(Clone, Default)]
 pub struct Warnings {
     kept: Arc<Mutex<Vec<String>>>,
 }
 
 impl Warnings {
-    /// Runs `work`, and returns the warnings it logged.
+    /// Runs `work`, and returns its warnings.
     pub fn during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
         let warnings = Warnings::default();
         let done = tracing::subscriber::with_default(warnings.clone(), work);
@@ -34,7 +34,6 @@ impl Subscriber for Warnings {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(message.text);
     }
 
-    // Spans are ignored.
     fn new_span(&self, _: &Attributes) -> Id {
         Id::from_u64(1)
     }
@@ -44,7 +43,6 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &Id) {}
 }
 
-/// The message of an event.
 #[derive(Default)]
 struct Message {
     text: String,

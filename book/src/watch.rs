@@ -1,4 +1,4 @@
-//! Detects changed files of the book by polling: simple, and the same on every platform.
+//! Detects changed files of the book by polling, which is the same on every platform.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,13 @@ use crate::sources;
 pub const FILES: [&str; 7] =
     ["book.toml", "cards.toml", "digits.toml", "moments.toml", "plan.toml", "seeds.toml", "sensitivity.txt"];
 
-/// The state of the files that the book is made from.
+/// The state of the book's source files.
 #[derive(PartialEq, Eq)]
 pub struct Files {
     seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,
 }
 
 impl Files {
-    /// The current state.
     pub fn of(course: &Course) -> Files {
         let mut seen = BTreeMap::new();
         let pages = [

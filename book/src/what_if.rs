@@ -1,5 +1,5 @@
-//! Experiments with sliders. The page shows the picture of the first setting, drawn when the book is built; if the page
-//! can run the experiment, `experiments.js` reruns it when a slider moves.
+//! Experiments with sliders. The page shows the picture of the first setting, drawn by the builder. If the page can run
+//! the experiment, `experiments.js` reruns it when a slider moves.
 
 use labs::what_if::{self, ALL, Knob};
 
@@ -7,7 +7,6 @@ use crate::html::escape;
 use crate::mistake::choices;
 use crate::output;
 
-/// An experiment with its knobs and its initial picture.
 pub fn html(name: &str) -> Result<String, String> {
     let experiment = what_if::named(name).ok_or_else(|| {
         format!("no experiment `{name}`: say {}", choices(ALL.iter().map(|known| known.name)))
@@ -23,7 +22,7 @@ pub fn html(name: &str) -> Result<String, String> {
     ))
 }
 
-/// The place for a reader's own timelines.
+/// The place for a reader's timelines.
 pub const DROPPED: &str = "<div class=\"dropped\" hidden>
 <p><label>Timelines, one to three files <input type=\"file\" multiple accept=\".json,application/json\"></label>
 <label><input type=\"checkbox\" checked> with a step of lab 03 below them</label></p>
@@ -33,7 +32,7 @@ pub const DROPPED: &str = "<div class=\"dropped\" hidden>
 
 ";
 
-/// Numbers get a slider; all other knobs are selects.
+/// Numbers get a slider, all other knobs a select.
 fn control(experiment: &str, knob: &Knob) -> String {
     let Knob { name, label, values, first } = knob;
     let label = escape(label);

@@ -1,4 +1,4 @@
-//! Counts the words of a chapter that a reader sees.
+//! Counts the words of a chapter.
 
 use mdbook_markdown::pulldown_cmark::{Event, Tag, TagEnd};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
@@ -11,7 +11,7 @@ pub const MOST: usize = 2200;
 /// The word counts of a page, by location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// Visible: all prose that is in neither of the others.
+    /// All other prose.
     pub open: usize,
     /// In folds, which a reader opens.
     pub folded: usize,
@@ -24,7 +24,6 @@ impl Words {
     /// HTML or code blocks, and do not count.
     pub fn of(expanded: &str) -> Words {
         let mut words = Words::default();
-        // The elements that are still open.
         let (mut folds, mut apart) = (0_usize, Vec::new());
         let (mut in_code, mut in_note) = (false, false);
         for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
@@ -62,7 +61,7 @@ impl Words {
         self.open + self.folded + self.apart
     }
 
-    /// The number of words that counts for the limit: folded words count half.
+    /// The number of words that counts for the limit. Folded words count half.
     pub fn counted(self) -> usize {
         self.open + self.folded.div_ceil(2)
     }
