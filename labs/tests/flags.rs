@@ -1,4 +1,4 @@
-//! Flags: what is understood, and the one line that answers what is not.
+//! Flags: those that are accepted, and the one-line error for all others.
 
 use crate::{said, tiny};
 use labs::cli::seed;
@@ -7,7 +7,7 @@ use labs::{Entry, Event, Lab, Sink};
 use rayon::prelude::*;
 use todevice::{GpuSpec, SimulatedGpus};
 
-/// What a lab answers to flags it refuses.
+/// The lab's error for rejected flags.
 fn refusal(flags: &[&str]) -> String {
     let captured = labs::run_captured(&tiny::LAB, flags);
     assert_eq!(captured.exit_code, 2, "{flags:?}: {}", captured.text);
@@ -165,12 +165,12 @@ fn gpus_follow_the_grammar() {
         "sim,mem=18446744073709551615KiB",
         "sim,mem=512MiB,mem=512MiB",
         "sim,mem=1KiB",
-        "sim,mem=256MiB", // CUDA's own
+        "sim,mem=256MiB", // CUDA's own memory
         "sim:h200,mem=500MiB",
         "sim,others=",
         "sim,others=1GiB,others=1GiB",
         "sim,others=16GiB",
-        "sim,mem=512MiB,others=256MiB", // and CUDA's own
+        "sim,mem=512MiB,others=256MiB", // plus CUDA's own memory
         "sim,seed=x",
         "sim,seed=1,",
         "sim,speed=2",
@@ -192,7 +192,7 @@ fn gpus_follow_the_grammar() {
     }
 }
 
-/// A mistake in an option is named, so that nobody compares the whole grammar with what was typed.
+/// An error names the wrong option, so that nobody has to compare the whole grammar with the input.
 #[test]
 fn a_mistake_in_an_option_of_gpu_is_named() {
     for (text, what) in [
@@ -228,10 +228,10 @@ fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
     assert!(all.events.windows(rest.len()).any(|window| window == rest), "{}", one.text);
 }
 
-/// A page ends a run there.
+/// A page ends the run at that point.
 #[test]
 fn a_sink_learns_when_its_section_is_over() {
-    /// How many events came before it learnt so, and after.
+    /// The number of events before and after the end was reported.
     #[derive(Default)]
     struct Counts {
         before: usize,
@@ -256,11 +256,11 @@ fn a_sink_learns_when_its_section_is_over() {
     assert_eq!((first.over, first.after), (1, 0));
     let shown = labs::run_captured(&tiny::LAB, &["--section", "1"]).events.len();
     assert_eq!(first.before, shown);
-    // The last one is over when the lab is, and so is all of it.
+    // The last section ends with the lab, and so does the whole lab.
     assert_eq!((run(&["--section", "3"]).over, run(&[]).over), (0, 0));
 }
 
-/// Which of its sections a lab runs, if none builds on another.
+/// The sections that a lab runs, if none builds on another.
 #[test]
 fn a_lab_learns_which_section_is_wanted() {
     #[derive(clap::Args)]
@@ -293,12 +293,12 @@ fn a_section_that_is_not_there_is_answered_with_those_that_are() {
     assert_eq!(failed.errors, "error: lab-99 failed: the optimizer has no parameters\n");
 }
 
-/// What a lab does on one GPU it does on another.
+/// A lab behaves the same on each GPU of a machine.
 #[test]
 fn the_second_gpu_does_what_the_first_does() {
     labs::LABS.par_iter().map(|lab| lab.name).for_each(|name| {
         let [first, second] = [&[][..], &["--device", "cuda:1"]].map(|device| {
-            // Lab 06 trains for long.
+            // Lab 06 trains for a long time.
             let short = ["--steps", "5", "--data", said::few_images()];
             let short = if name == "lab-06" { &short[..] } else { &[] };
             let flags = [&["--gpu", "sim:t4x2"], device, short].concat();
@@ -312,13 +312,13 @@ fn the_second_gpu_does_what_the_first_does() {
                 .replace("device ID 1", "device ID 0")
         });
         let mut differences = compare(&first, &second).unwrap().differences;
-        differences.retain(|difference| !difference.contains("current_device()")); // Lab 01 asks for it.
+        differences.retain(|difference| !difference.contains("current_device()")); // Lab 01 prints the current device.
         assert_eq!(differences, [""; 0], "{name}");
     });
 }
 
-/// A seed of the GPU makes each piece of work shorter or longer. With 5 another algorithm is the fastest, and another copy
-/// overlaps.
+/// The seed of a GPU changes the duration of each piece of work. With seed 5, another algorithm is the fastest, and
+/// another copy overlaps.
 #[test]
 fn what_times_decide_is_no_difference() {
     ["lab-07", "lab-08", "lab-09"].par_iter().for_each(|lab| {

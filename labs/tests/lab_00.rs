@@ -1,4 +1,4 @@
-//! Lab 00 on computers that are made up, and its binary among libraries that pretend to be NVIDIA's.
+//! Lab 00 on made-up computers, and its binary with stand-ins for NVIDIA's libraries.
 
 use crate::said;
 use labs::doctor::doctor;
@@ -14,7 +14,7 @@ fn run(computer: &str, gpu: &str) -> Captured {
     captured
 }
 
-/// Sections 2 and 3 of the computers that the chapter does not show.
+/// Sections 2 and 3 for computers that the chapter does not show.
 #[test]
 fn other_troubles_have_a_way_out_as_well() {
     let troubles = ["old", "updated", "container", "locked", "hidden"].map(|computer| {
@@ -26,7 +26,7 @@ fn other_troubles_have_a_way_out_as_well() {
     insta::assert_snapshot!("troubles", troubles.join("\n"));
 }
 
-/// The doctor, asked for what a simulated machine is made of.
+/// The doctor's figures for a simulated machine.
 fn model_of(flags: &[&str]) -> Captured {
     let flags = [flags, &["--computer", "laptop", "--section", "5"]].concat();
     labs::run_captured(&doctor(&flags), &flags)
@@ -40,7 +40,7 @@ fn the_doctor_shows_what_a_simulated_machine_is_made_of() {
     for line in captured.text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    // Programs get each figure whole.
+    // The JSON has unrounded figures.
     let lines = captured.json.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let rows: Vec<serde_json::Value> =
         lines.filter_map(|event| event["rows"].as_array().cloned()).flatten().collect();
@@ -57,7 +57,7 @@ fn the_doctor_shows_what_a_simulated_machine_is_made_of() {
     assert_eq!(rows.len(), said::number(&captured.events, "figures") as usize);
 }
 
-/// Figures of files say where they come from; nothing is shown to who has not asked for a simulated machine.
+/// Figures from files name their source. Without a simulated machine, no figures are shown.
 #[test]
 fn the_doctor_knows_files_and_hosts_and_when_to_be_silent() {
     let folder = std::env::temp_dir().join(format!("doctor-{}", std::process::id()));
@@ -117,7 +117,7 @@ fn every_line_fits_a_terminal_but_for_commands() {
     }
 }
 
-/// What is missing or wrong is answered, and where nothing is, nothing is asked for.
+/// There is a step for each missing or wrong component, and none otherwise.
 #[test]
 fn every_trouble_has_a_step() {
     for which in ALL {
@@ -128,7 +128,7 @@ fn every_trouble_has_a_step() {
         let steps = steps(&computer);
         match which {
             Which::Laptop | Which::Ready => assert!(!in_trouble && steps.is_empty(), "{which:?}: {steps:?}"),
-            Which::Wsl => assert_eq!(steps.len(), 1), // Whether there is a GPU, Linux cannot tell.
+            Which::Wsl => assert_eq!(steps.len(), 1), // Linux cannot tell whether there is a GPU.
             _ => assert!(in_trouble && !steps.is_empty(), "{which:?}"),
         }
         assert!(steps.iter().all(|step| !step.lines.is_empty()), "{which:?}: {steps:?}");
@@ -170,7 +170,7 @@ fn an_unknown_computer_gets_one_line() {
     assert!(captured.errors.contains("laptop") && captured.errors.contains("jetson"), "{}", captured.errors);
 }
 
-/// A computer of which only this is known.
+/// A computer with only these properties.
 fn bare(files: &[(&'static str, &'static str)], variables: &[(&str, &str)], nvidia: Nvidia) -> Computer {
     let files = files.iter().map(|(path, text)| (*path, Entry::Text(text)));
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -262,7 +262,7 @@ fn a_toolkit_may_not_be_of_a_later_cuda_than_the_driver() {
         first_step(&bare(&files, &[("PATH", "/usr/local/cuda/bin")], driver_for(cuda, (8, 9))))
     };
     assert_eq!(with("12.4", "CUDA Version 13.0.1"), "Update the driver, or take an older toolkit");
-    // Within 12 any goes with any.
+    // All 12.x versions are compatible.
     assert_eq!(with("12.4", "CUDA Version 12.9.1"), "nothing");
     assert_eq!(with("13.0", "CUDA Version 11.8.0"), "nothing");
     assert_eq!(with("13.0", "nonsense"), "nothing");
@@ -277,7 +277,7 @@ fn an_old_card_needs_an_older_compiler() {
     assert_eq!(with("13.0", (7, 0)), "Use NVRTC 12 instead of 13");
     assert_eq!(with("12.9", (7, 0)), "nothing");
     assert_eq!(with("13.0", (7, 5)), "nothing");
-    // The kernels themselves take 7.0.
+    // The kernels need 7.0.
     assert_eq!(with("12.9", (6, 1)), "Run the labs on a simulated GPU here");
 }
 
@@ -312,7 +312,7 @@ const CARD: [(&str, &str); 2] = [
     ("/sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n"),
 ];
 
-/// Docker, Slurm and Colab set the variable whether there is a GPU or not. It is wrong only where it hides one.
+/// Docker, Slurm and Colab set the variable with or without a GPU. It is wrong only if it hides one.
 #[test]
 fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
     let module =
@@ -321,7 +321,7 @@ fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
     let no_card = [NO_CARD, module];
     let hides = "Let programs see the GPUs again";
     for (files, nvidia, devices, hidden, step) in [
-        // No driver and no GPU: nothing is wrong, and there is nothing to do.
+        // No driver and no GPU: nothing is wrong, and there is no step.
         (&[NO_CARD][..], Nvidia::none(), "0", false, "nothing"),
         (&[NO_CARD], Nvidia::none(), "", false, "nothing"),
         (&[NO_CARD], Nvidia::none(), "-1", false, "nothing"),
@@ -332,7 +332,7 @@ fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
         (&no_card, fails(100), "-1", false, "Find out whether this computer has an NVIDIA GPU"),
         // A GPU without a driver.
         (&CARD, Nvidia::none(), "-1", false, "Install NVIDIA's driver"),
-        // A GPU that is hidden: by an empty list, a number that it has not, a name that is not its own, or twice.
+        // A hidden GPU: by an empty list, an invalid number, another GPU's name, or a duplicate.
         (&with_card, fails(100), "", true, hides),
         (&with_card, fails(100), "-1", true, hides),
         (&with_card, fails(100), "1", true, hides),
@@ -340,10 +340,10 @@ fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
         (&with_card, fails(100), "void", true, hides),
         (&with_card, fails(100), "NoDevFiles", true, hides),
         (&with_card, fails(100), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", true, hides),
-        // One that is not hidden, and cannot be used all the same.
+        // A GPU that is not hidden, but unusable.
         (&with_card, fails(100), "0", false, "Ask nvidia-smi, and restart"),
         (&with_card, fails(803), "-1", false, "Restart the computer"),
-        // One that works.
+        // A usable GPU.
         (&with_card, driver_for("12.4", (7, 5)), "0", false, "nothing"),
     ] {
         let computer = bare(files, &[("CUDA_VISIBLE_DEVICES", devices)], nvidia);
@@ -356,8 +356,8 @@ fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
     }
 }
 
-/// Whatever a computer has: something is wrong or missing if and only if there is something to do, and no two lines say the
-/// opposite of each other.
+/// On any computer, something is wrong or missing if and only if there is a step, and no two lines contradict each
+/// other.
 #[test]
 fn what_is_found_and_what_is_to_do_agree_on_every_computer() {
     let trouble = |trouble, reason: &str| {
@@ -496,10 +496,10 @@ fn files_that_make_no_sense_do_no_harm() {
     assert!(!findings(&computer).is_empty() && !steps(&computer).is_empty());
 }
 
-/// Says that another process has written the files of the test below.
+/// Marks the child process, for which another process has written the files of the test below.
 const DISK_WRITTEN: &str = "LAB_00_DISK_WRITTEN";
 
-/// For root no file is locked. So the test below is run as somebody else, who finds the files that root has written.
+/// Root can open all files, so the test below runs as another user, with files that root has written.
 #[cfg(unix)]
 fn read_by_nobody() {
     use std::os::unix::process::CommandExt;
@@ -512,7 +512,7 @@ fn read_by_nobody() {
     }
 }
 
-/// The same files, in a folder.
+/// The same files in a folder.
 #[cfg(unix)]
 #[test]
 fn a_disk_is_read_as_a_made_up_one_is() {
@@ -552,7 +552,7 @@ fn a_disk_is_read_as_a_made_up_one_is() {
     }
 }
 
-/// The binary, among stand-ins for NVIDIA's libraries.
+/// The binary with stand-ins for NVIDIA's libraries.
 #[cfg(target_os = "linux")]
 mod among_libraries {
     use std::collections::BTreeMap;
@@ -568,11 +568,11 @@ mod among_libraries {
     /// Folders with one library each.
     struct StandIns {
         driver: PathBuf,
-        /// A driver that lacks a function.
+        /// A driver without a required function.
         lacking: PathBuf,
         nvrtc: PathBuf,
         cublas: PathBuf,
-        /// The same for CUDA 13.
+        /// For CUDA 13.
         nvrtc_13: PathBuf,
         cublas_13: PathBuf,
     }
@@ -589,7 +589,7 @@ mod among_libraries {
         &MADE
     }
 
-    /// Compiles it, or takes the library that an earlier run compiled from the same sources.
+    /// Compiles a stand-in, or returns the library of an earlier run with the same sources.
     fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> PathBuf {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda");
         let source = sources.join(source);
@@ -601,7 +601,7 @@ mod among_libraries {
         let name = format!("{folder}-{:016x}", hasher.finish());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(name);
         if !folder.join(library).exists() {
-            // Made beside it and renamed: another process may do the same.
+            // Compiled next to it and renamed, since another process may do the same.
             let unfinished = folder.with_extension(std::process::id().to_string());
             fs::create_dir_all(&folder).unwrap();
             fs::create_dir_all(&unfinished).unwrap();
@@ -612,7 +612,7 @@ mod among_libraries {
         folder
     }
 
-    /// Whether this computer has libraries of its own, which would be found where none should be.
+    /// Whether this computer has NVIDIA's libraries, which would be found in tests without any.
     fn has_its_own() -> bool {
         let probe = todevice::cuda::probe();
         let its_own = probe.driver.is_found() || probe.nvrtc.is_found() || probe.cublas.is_found();
@@ -622,7 +622,7 @@ mod among_libraries {
         its_own
     }
 
-    /// A folder of its own for each test, empty.
+    /// An empty folder for a test.
     fn folder(name: &str) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_in").join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -630,8 +630,8 @@ mod among_libraries {
         folder
     }
 
-    /// What the lab says in that folder, and nothing in the environment but this: `driver` → `found: …`, with what
-    /// else it says; and `to_do`, the first thing.
+    /// The lab's findings in that folder, with only these environment variables: `driver` → `found: …` with details;
+    /// and `to_do`, the first step.
     fn found(folder: &Path, libraries: &[&Path], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
         let output = Command::new(env!("CARGO_BIN_EXE_lab-00"))
             .args(["--gpu", "none", "--format", "json"])
@@ -719,7 +719,7 @@ mod among_libraries {
         assert_eq!(says["to_do"], "Install NVRTC and cuBLAS");
     }
 
-    /// What pip makes of the one line, in an environment in this folder.
+    /// Simulates the `pip install` line in an environment in this folder.
     fn pip_install(made: &StandIns, environment: &Path) {
         let packages = environment.join("lib/python3.12/site-packages");
         for (package, from, library) in

@@ -1,10 +1,10 @@
-//! Lab 01 as its readers meet it, on a machine without a GPU, with one, and with two.
+//! Lab 01 on machines without a GPU, with one, and with two.
 
 use crate::said;
 use labs::lab_01_devices::LAB;
 use labs::{Event, Figure, Kind};
 
-/// What the lab prints.
+/// The lab's output.
 fn shown(flags: &[&str]) -> String {
     said::shown(&said::clean("lab-01", flags).events)
 }

@@ -1,4 +1,4 @@
-//! Lab 02 as its readers meet it, and its reports, which name the reader's own lines.
+//! Lab 02, and its reports, which name the reader's own lines.
 
 use crate::said;
 use labs::lab_02_golden_rule::LAB;
@@ -11,7 +11,7 @@ fn on(gpus: &str) -> Captured {
     said::clean("lab-02", &["--gpu", gpus]).clone()
 }
 
-/// The reports of errors, in order.
+/// The error reports, in order.
 fn reports(gpus: &str) -> Vec<String> {
     let reports = on(gpus).events.into_iter().filter_map(|event| match event {
         Event::Report(report) if report.starts_with("error[") => Some(report),
@@ -36,7 +36,7 @@ fn every_line_a_report_names_is_the_labs_own() {
     }
 }
 
-/// The lines of the source that a report names: the operation, then where each tensor was made and moved.
+/// The source lines in a report: the operation, then the place where each tensor was made or moved.
 fn named_lines(report: &str) -> Vec<&'static str> {
     let places = report.lines().filter_map(|line| line.split_once(&format!("{FILE}:")));
     let numbers = places.map(|(_, place)| place.split(':').next().unwrap().parse::<usize>().unwrap());
@@ -118,7 +118,7 @@ fn reports_begin_with_pytorchs_sentences() {
     assert_eq!(reports("none"), [""; 0]);
 }
 
-/// The values of all figures of a name, in order.
+/// The values of all figures with a name, in order.
 fn floats(events: &[Event], name: &str) -> Vec<f64> {
     let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
     let floats = figures.map(|figure| match figure.value {

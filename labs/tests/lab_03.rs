@@ -1,4 +1,4 @@
-//! Lab 03 as its readers meet it, in process and from the real binary.
+//! Lab 03 in process, and as a binary.
 
 use crate::said;
 use std::process::Output;
@@ -7,7 +7,7 @@ use crate::said::{captions, numbers, pictures};
 use labs::lab_03_training_loop::LAB;
 use labs::{Cell, Event, Figure, Kind};
 
-/// A machine by name, and no warnings that depend on how many cores this computer has.
+/// A machine by name, without warnings that depend on this computer's number of cores.
 const FLAGS: [&str; 6] = ["--gpu", "none", "--num-workers", "0", "--pin-memory", "false"];
 
 fn flags(more: &[&'static str]) -> Vec<&'static str> {
@@ -18,12 +18,11 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-03"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-03", flags).events.clone()
 }
 
-/// The GPU changes what is counted and how long it takes, and not one digit of what is computed.
+/// The GPU changes counts and times, but no computed digit.
 #[test]
 fn the_figures_are_the_same_on_every_machine() {
     let figures = |gpu: &'static str| -> Vec<Figure> {
@@ -38,7 +37,7 @@ fn the_figures_are_the_same_on_every_machine() {
     assert_eq!(none, figures("sim:h200,seed=7"));
 }
 
-/// The warning that pinned memory needs a GPU comes when the first batch is loaded. Whoever asks for another section does not see it.
+/// The warning that pinned memory needs a GPU comes with the first batch, so other sections do not show it.
 #[test]
 fn a_warning_belongs_to_its_section() {
     let warnings = |section: &'static str| {
@@ -53,7 +52,7 @@ fn is_section(event: &Event, wanted: &str) -> bool {
     matches!(event, Event::Section { number, .. } if number == wanted)
 }
 
-/// The events of a section, from its title on.
+/// The events of a section, including its title.
 fn section(flags: &[&str], number: &str) -> Vec<Event> {
     let later = events(flags).into_iter().skip_while(|event| !is_section(event, number));
     let next = (number.parse::<u32>().unwrap() + 1).to_string();
@@ -62,7 +61,7 @@ fn section(flags: &[&str], number: &str) -> Vec<Event> {
 
 const T4: [&str; 4] = ["--gpu", "sim:t4", "--num-workers", "0"];
 
-/// The first column of a row of a table, its bytes and its device.
+/// The first column, the bytes and the device of a table's rows.
 fn places(events: &[Event]) -> Vec<(String, f64, String)> {
     let Some(Event::Table(table)) = events.iter().find(|event| matches!(event, Event::Table(_))) else {
         panic!("no table");
@@ -116,7 +115,7 @@ fn a_step_is_bound_by_launches_and_the_picture_shows_all_of_it() {
     for gpu in ["sim:t4", "sim:rtx4090", "sim:h200", "sim:t4x2"] {
         let events = section(&["--gpu", gpu, "--num-workers", "0"], "10");
         let one = |name: &str| numbers(&events, name)[0];
-        // The host is hardly ahead of the GPU, which rests most of the time.
+        // The host is hardly ahead of the GPU, which is mostly idle.
         assert!(one("queued_time") > 0.8 * one("step_done_time"), "{gpu}");
         assert!(one("queued_time") < one("step_done_time"), "{gpu}");
         assert!((10.0..60.0).contains(&one("compute_share")), "{gpu}");

@@ -1,4 +1,4 @@
-//! Lab 04 as its readers meet it, and that its figures add up.
+//! Lab 04: its output, and the sums of its figures.
 
 use crate::said;
 use labs::lab_04_memory::LAB;
@@ -11,12 +11,12 @@ fn on(flags: &[&str]) -> Captured {
     said::clean("lab-04", flags).clone()
 }
 
-/// The figures of a name, in order; they are bytes and counts.
+/// The figures with a name, in order; they are bytes and counts.
 fn numbers(captured: &Captured, name: &str) -> Vec<i64> {
     said::numbers(&captured.events, name).into_iter().map(|number| number.round() as i64).collect()
 }
 
-/// What a table says in words.
+/// The texts of a table's cells.
 fn words(captured: &Captured, name: &str) -> Vec<String> {
     let figures = captured.events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
     figures.map(|figure| figure.printed_value()).collect()
@@ -51,13 +51,13 @@ fn the_owners_have_all_that_is_allocated() {
         let parameters = [784 * 1000, 1000, 1000 * 1000, 1000, 1000 * 10, 10];
         let model = parameters.iter().map(|floats| round(4 * floats)).sum::<i64>();
         assert_eq!(of("parameters"), [model; 6]);
-        // The results of two ReLUs and the softmax, what the mean was divided by, and the loss; after the backward
-        // pass only that.
+        // The results of two ReLUs and the softmax, the divisor of the mean, and the loss; after the backward pass,
+        // only the loss.
         let size = batch.parse::<i64>().unwrap();
         let activations = 2 * round(4 * 1000 * size) + round(4 * 10 * size) + 2 * 512;
         let data = round(4 * 784 * size) + round(8 * size);
         if (gpu, batch) == ("sim:t4", "64") {
-            // Elsewhere some are charged a larger block than they need.
+            // Otherwise, some blocks are larger than needed.
             assert_eq!(of("gradients"), [0, 0, 0, model, model, 0]);
             assert_eq!(of("exp_avg"), [0, 0, 0, 0, model, model]);
             assert_eq!(of("exp_avg"), of("exp_avg_sq"));
@@ -121,7 +121,7 @@ fn running_out_is_an_error_with_a_report_and_the_program_goes_on() {
             .collect();
         let [report] = reports[..] else { panic!("one report") };
         assert!(report.starts_with("error[GPU0002]: CUDA out of memory. Tried to allocate "), "{report}");
-        // It points at the line that makes the batch, or that uses it.
+        // It points at the line that makes or uses the batch.
         let arrow = report.lines().find_map(|line| line.strip_prefix("  --> ")).expect("a place");
         let place = arrow.strip_prefix(FILE).expect("a line of the lab").strip_prefix(':').unwrap();
         let line: usize = place.split(':').next().unwrap().parse().unwrap();
@@ -200,7 +200,7 @@ fn a_picture_shows_who_fills_the_memory_up_to_the_limit() {
     }
 }
 
-/// Where the workspace takes more, the first step may be the last one, or not begin.
+/// If the workspace is larger, the first step may be the last one, or fail.
 #[test]
 fn a_caption_fits_the_steps_that_there_were() {
     let steps: [(&[&str], _); 3] = [
@@ -323,7 +323,7 @@ fn predictions_are_answered_with_what_was_found() {
         key("04-peak-twice", "The bytes of one tensor"),
     ];
     assert_eq!(said::keys(&on(&["--gpu", "sim:t4"]).events), expected);
-    // A large batch turns the order over.
+    // A large batch reverses the order.
     let order = "the parameters, the batch, Adam's two moments, the activations";
     assert_eq!(
         said::keys(&on(&["--gpu", "sim:t4", "--batch-size", "4096"]).events)[1],

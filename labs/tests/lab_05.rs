@@ -1,4 +1,4 @@
-//! Lab 05 as its readers meet it, and what its figures promise.
+//! Lab 05: its output, and properties of its figures.
 
 use crate::said;
 use std::process::Output;
@@ -8,12 +8,11 @@ use labs::{Event, Kind, render_text};
 
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4,others=1GiB", "sim:rtx4090", "sim:h200,seed=7"];
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-05", flags).events.clone()
 }
 
-/// The same with no flag but `--gpu`.
+/// As [`events`], with no flag but `--gpu`.
 fn on(gpu: &str) -> Vec<Event> {
     events(&["--gpu", gpu])
 }
@@ -46,7 +45,7 @@ fn no_printed_number_could_round_the_other_way_on_another_cpu() {
     }
 }
 
-/// Whatever says how busy something is, or how long it took, says also how that came to be known.
+/// Every utilisation and every time is labelled as modelled or measured.
 #[test]
 fn what_is_not_exact_is_modelled_where_time_is_and_measured_elsewhere() {
     for gpu in GPUS {
@@ -113,8 +112,8 @@ fn the_host_is_as_busy_as_it_looks() {
     assert!(products > 600.0 && (190.0..=210.0).contains(&workers), "{products} {workers}");
 }
 
-/// On a real clock, in a process of its own: in that of these tests much else goes on. Nothing is said of how busy a
-/// computer is on which other programs run.
+/// With a real clock, in a separate process, since other tests run in this one. Utilisation is not tested, because
+/// other programs may run on this computer.
 #[test]
 fn a_real_host_is_measured() {
     let output = text(&binary(&["--gpu", "none", "--section", "5"]).stdout);
@@ -141,7 +140,7 @@ fn a_run_is_watched_from_before_to_after() {
     assert!(busy[..2].iter().chain(&busy[8..]).all(|busy| *busy == 0.0), "{busy:?}");
     assert!(busy[2..8].iter().all(|busy| *busy > 80.0), "{busy:?}");
 
-    // The fewest samples have one of each kind.
+    // The minimum number of samples has one of each kind.
     let watched = render_text::render(&events(&["--gpu", "sim:t4", "--watch", "--samples", "5"]));
     let rows = watched.lines().filter(|line| line.contains("GPU-Util"));
     let rows: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();

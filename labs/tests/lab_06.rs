@@ -1,4 +1,4 @@
-//! Lab 06 as its readers meet it, in process and from the real binary.
+//! Lab 06 in process, and as a binary.
 
 use crate::said;
 use std::path::Path;
@@ -8,12 +8,12 @@ use crate::said::{keys, numbers, printed, shown, text};
 use labs::{Event, Figure, Kind, render_text};
 
 const T4: [&str; 2] = ["--gpu", "sim:t4"];
-/// A card that has all types, with as many images as keep it busy.
+/// A card that supports all types, with enough images to keep it busy.
 const ADA: [&str; 4] = ["--gpu", "sim:rtx4090", "--batch-size", "512"];
-/// A loss that is the mean of so few that no gradient vanishes.
+/// A mean over so few batches that no gradient vanishes.
 const FEW: [&str; 2] = ["--batches", "1"];
 
-/// What the lab says up to section 7 with these flags: few images are learnt in the last.
+/// The events up to section 7 with these flags. The last section learns few images.
 fn without_images(flags: &[&'static str]) -> Vec<Event> {
     events(&[&T4, flags, &["--data", said::few_images()]].concat())
 }
@@ -22,12 +22,11 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-06"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-06", flags).events.clone()
 }
 
-/// The events of a section, from its title on.
+/// The events of a section, including its title.
 fn section(flags: &[&str], number: &str) -> Vec<Event> {
     part(events(flags), number)
 }
@@ -53,7 +52,7 @@ fn no_section_builds_on_another() {
     }
 }
 
-/// The bits, as the formats are defined: IEEE 754's binary16, and the upper half of binary32.
+/// The bits as defined by the formats: IEEE 754's binary16, and the upper half of binary32.
 #[test]
 fn a_tenth_has_the_bits_of_each_format() {
     let text = render_text::render(&section(&T4, "1"));
@@ -76,7 +75,7 @@ fn the_picture_has_a_box_for_each_bit_of_the_four_types() {
     assert!(svg.contains(">from 6.1e-5 to 65504; 1 is followed by 1.0009766</text>"), "{svg}");
 }
 
-/// As `torch.finfo` has them: `smallest_normal`, `max`, `eps`; and the smallest subnormal.
+/// From `torch.finfo`: `smallest_normal`, `max`, `eps`; and the smallest subnormal.
 #[test]
 fn the_ranges_are_pytorchs() {
     let events = section(&T4, "1");
@@ -130,9 +129,9 @@ fn the_scale_falls_until_nothing_overflows_and_a_skipped_step_moves_nothing() {
     assert_eq!(scales[..5], ["2^36", "2^35", "2^34", "2^33", "2^32"]);
     assert!(numbers(&events, "skipped")[0] >= 5.0);
     assert_eq!(printed(&events, "moved"), ["no"]);
-    // What was good for ten steps is too much for the eighteenth: the chapter says why.
+    // A scale that worked for ten steps is too large in the eighteenth: see the chapter.
     assert_eq!(numbers(&events, "too_much_in_step"), [18.0]);
-    // Ten good steps, and it is doubled.
+    // After ten good steps, it is doubled.
     assert!(render_text::render(&events).contains("  15  2^31   taken        2^32\n"));
 }
 
@@ -148,7 +147,7 @@ fn all_learn_the_rings_but_float16_alone() {
     assert!(memory[1..].iter().all(|half| *half < 0.6 * memory[0]), "{memory:?}");
 }
 
-/// With gradients of a usual size float16 learns by itself, and the lab says nothing else.
+/// With gradients of a usual size, float16 learns without scaling, and the text agrees.
 #[test]
 fn what_is_said_fits_the_flags() {
     let said = |number| render_text::render(&part(without_images(&FEW), number)).replace('\n', " ");
@@ -158,7 +157,7 @@ fn what_is_said_fits_the_flags() {
     assert!(said("6").contains("All four have learned the rings"), "{}", said("6"));
     let many = part(without_images(&["--batches", "1048576"]), "5");
     assert!(render_text::render(&many).contains("no gradient was infinite"));
-    // Beside a newer card a T4 is shown, and beside a T4 a newer card.
+    // A newer card is compared with a T4, and a T4 with a newer card.
     let beside = |flags| render_text::render(&section(flags, "2"));
     assert!(beside(&ADA).contains("Tesla T4 (ms") && beside(&T4).contains("RTX 4090 (ms"));
 }
@@ -183,7 +182,7 @@ fn a_network_for_images_learns_in_all_types_and_gains_on_a_t4() {
     let [time, memory] = ["image_step", "image_memory"].map(|name| numbers(&events, name));
     assert!(time[1] < 0.7 * time[0], "{time:?}");
     assert!(memory[1..].iter().all(|half| *half < 0.7 * memory[0]), "{memory:?}");
-    // A faster card is not kept busy by as few.
+    // So few images do not keep a faster card busy.
     let few = ["--gpu", "sim:rtx4090", "--steps", "1", "--images", "8"];
     for (flags, gains) in [(&few[..], false), (&ADA, true)] {
         let time = numbers(&section(flags, "8"), "image_step");
@@ -201,11 +200,11 @@ fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let set = "Images: Fashion-MNIST, each 1 x 8 x 8. 50 of 50 are for training, and 10 of 10 for testing.";
     assert!(shown.replace('\n', " ").contains(set), "{shown}");
-    // A file that breaks off is told before anything runs.
+    // A truncated file is reported before anything runs.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), said::idx_file(0x803, &[10, 8, 8], &[0; 100]))
         .unwrap();
     said::assert_refused(&binary(&flags), &flags, "t10k-images-idx3-ubyte: expected 656 bytes");
-    // So are images of two sizes.
+    // So are images of different sizes.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), said::idx_file(0x803, &[10, 9, 8], &[0; 720]))
         .unwrap();
     let sizes = "expected images of one size, found 8 × 8 to train with and 9 × 8 to test";
@@ -293,7 +292,7 @@ fn predictions_are_answered_with_what_was_found() {
     assert!(["0 %", "1 %"].contains(&few[4].1.as_str()), "{few:?}");
 }
 
-/// The lines of code that a prediction offers are lines that run.
+/// The lines of code in a prediction's options can run.
 #[test]
 fn the_lines_that_are_asked_about_are_those_of_the_step() {
     let source = include_str!("../src/lab_06_amp/training.rs");

@@ -1,4 +1,4 @@
-//! Lab 07 as its readers meet it, and what its figures promise.
+//! Lab 07: its output, and properties of its figures.
 
 use crate::said;
 use std::process::Output;
@@ -8,17 +8,16 @@ use labs::{Event, Kind, render_text};
 
 const CARDS: [&str; 4] = ["sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200"];
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-07", flags).events.clone()
 }
 
-/// The same with no flag but `--gpu`.
+/// As [`events`], with no flag but `--gpu`.
 fn on(gpu: &str) -> Vec<Event> {
     events(&["--gpu", gpu])
 }
 
-/// The cells of a section's tables that are texts.
+/// The text cells of a section's tables.
 fn words(events: &[Event], section: &str) -> Vec<String> {
     let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);
     let later = events.iter().skip_while(|event| !is(event, section)).skip(1);
@@ -58,7 +57,7 @@ fn predictions_are_answered_by_what_the_card_does() {
     assert_eq!(answer(&on("none"), "07-exact"), "The product");
 }
 
-/// A question is asked where the answer follows.
+/// A question comes before its answer.
 #[test]
 fn without_cudnn_four_sections_say_where_to_see_them_and_ask_nothing() {
     for flags in [&["--gpu", "none"][..], &["--gpu", "sim:t4", "--device", "cpu"]] {
@@ -103,7 +102,7 @@ fn three_algorithms_differ_in_time_workspace_and_bits() {
         let workspaces = numbers(&events, "workspace");
         assert!(workspaces.contains(&4718592.0) && workspaces.contains(&1152.0), "{workspaces:?}");
         assert!(printed(&events, "same_bits").contains(&"no".to_owned()), "{gpu}");
-        // Those of f32, or those of TF32; nothing is wrong.
+        // Only errors of f32 or of TF32 are right.
         let errors = printed(&events, "rounding");
         assert!(errors.iter().all(|error| error == "under 1" || error == TF32), "{errors:?}");
         let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
@@ -144,7 +143,7 @@ fn a_size_is_searched_once() {
             assert!(on[searched] > 2.0 * off[searched], "{gpu}: {off:?} {on:?}");
         }
         assert!(on[1] <= off[1] && on[3] <= off[3], "{gpu}: {off:?} {on:?}");
-        // One is tried sooner than three, and is the one that the rule takes.
+        // Trying one takes less time than three, and it is the heuristics' choice.
         assert!(on[4] - off[4] < on[2] - off[2] && on[5] == off[5], "{gpu}: {off:?} {on:?}");
     }
 }
@@ -181,7 +180,7 @@ fn tf32_is_what_rounding_by_hand_gives_where_a_card_has_it() {
     for (gpu, has_it) in [("none", false), ("sim:t4", false), ("sim:rtx4090", true), ("sim:h200", true)] {
         let events = on(gpu);
         assert_eq!(printed(&events, "tf32"), ["1", "0.099975586", "3.140625", "2050"]);
-        // Beside a device that has it not, the same on a card that has.
+        // A device without it is compared with a card that has it.
         let of = |lacks: &[&'static str], has: &[&'static str]| match has_it {
             true => has.to_vec(),
             false => [lacks, has].concat(),
@@ -240,7 +239,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
 fn each_time_says_whether_it_is_modelled_or_measured() {
     for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
         let events = on(gpu);
-        // After its name, those of a card that is simulated on every machine.
+        // The figures after the name belong to a card that is simulated on every machine.
         let other =
             |event: &Event| render_text::render(std::slice::from_ref(event)).contains("which is simulated");
         let here = events.split(other).next().unwrap();

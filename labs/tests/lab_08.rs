@@ -1,4 +1,4 @@
-//! Lab 08 as its readers meet it, and what its figures promise.
+//! Lab 08: its output, and properties of its figures.
 
 use crate::said;
 use std::process::{Command, Output};
@@ -10,12 +10,11 @@ const SOURCE: &str = include_str!("../src/lab_08_asynchrony.rs");
 const FILE: &str = "labs/src/lab_08_asynchrony.rs";
 const GPUS: [&str; 5] = ["none", "sim:t4", "sim:t4x2", "sim:rtx4090", "sim:h200,seed=7"];
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-08", flags).events.clone()
 }
 
-/// The same with no flag but `--gpu`.
+/// As [`events`], with no flag but `--gpu`.
 fn on(gpu: &str) -> Vec<Event> {
     events(&["--gpu", gpu])
 }
@@ -47,7 +46,7 @@ fn predictions_are_answered_by_what_the_gpu_does() {
     assert_eq!(answer(&on("none"), "08-which-line"), "`let rows = table.index_select(0, &ids)?;`");
 }
 
-/// Reports, and the sentences of races, are as long as their lines of code and their advice.
+/// Reports, and the sentences of races, may be as long as their lines of code and their advice.
 #[test]
 fn lines_fit_a_terminal() {
     for gpu in GPUS {
@@ -204,7 +203,7 @@ fn binary(flags: &[&str]) -> Output {
     with_launch_blocking(None, flags)
 }
 
-/// With a value of the variable, or without it, whatever the environment of the test has.
+/// With a value of the variable, or without it, whatever the test's environment has.
 fn with_launch_blocking(value: Option<&str>, flags: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab-08"));
     match value {
@@ -246,7 +245,7 @@ fn the_environment_can_ask_for_launches_that_wait() {
     };
     let (without, off, on) = (printed(None), printed(Some("0")), printed(Some("1")));
     assert_eq!(without, off);
-    // Calls then take as long as their work, while the section that asks for it by itself is the same.
+    // Calls then take as long as their work, but the section that sets the variable is the same.
     let begin = |text: &str| text.find("7. Whodunit").unwrap();
     let (before, last) = (&on[..begin(&on)], &on[begin(&on)..]);
     assert!(!before.contains("1024 x 1024                              0.006"), "{before}");

@@ -1,4 +1,4 @@
-//! Lab 09 as its readers meet it, in process and from the real binary.
+//! Lab 09 in process, and as a binary.
 
 use crate::said;
 use std::path::PathBuf;
@@ -15,7 +15,6 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-09"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-09", flags).events.clone()
 }
@@ -41,7 +40,7 @@ fn no_section_builds_on_another() {
     }
 }
 
-/// The events of a section, from its title on.
+/// The events of a section, including its title.
 fn section(flags: &[&str], number: &str) -> Vec<Event> {
     let is = |event: &Event, wanted: &str| matches!(event, Event::Section { number, .. } if number == wanted);
     let later = events(flags).into_iter().skip_while(|event| !is(event, number));
@@ -94,7 +93,7 @@ fn the_stale_read_is_one_step_old_and_the_torn_copy_has_some_of_both() {
         assert_eq!(numbers(&events, "late_loss"), [2.0], "{gpu}");
         let (ones, twos) = (numbers(&events, "ones"), numbers(&events, "twos"));
         assert_eq!(ones[0] + twos[0], 1048576.0, "{gpu}");
-        // The copy of an H200 is done before the host has written.
+        // The copy of an H200 is done before the host writes.
         assert_eq!(twos[0] == 0.0, gpu == "sim:h200", "{gpu}: {ones:?}");
         assert_eq!((ones[1], twos[1]), (1048576.0, 0.0), "{gpu}");
         let races = render_text::render(&events).matches("error[GPU0003]: Data race on cuda:0").count();
@@ -121,7 +120,7 @@ fn each_step_of_the_ladder_gains_unless_the_host_sets_the_pace() {
             panic!("four ways");
         };
         assert!(pinned < 0.7 * pageable && non_blocking < 0.97 * pinned, "{gpu}");
-        // An H200 copies faster than the host can ask for the work, so there is nothing left to gain.
+        // An H200 copies faster than the host can queue the work, so there is nothing left to gain.
         assert_eq!(prefetcher < 0.95 * non_blocking, gpu != "sim:h200", "{gpu}");
         assert_eq!(said::pictures(&events).len(), 2);
     }
@@ -132,14 +131,14 @@ fn rows_in_memory_are_loaded_slower_by_each_worker() {
     let events = section(&T4, "5");
     let times = numbers(&events, "rows_epoch_time");
     assert!(times.len() == 5 && times.is_sorted_by(|fewer, more| fewer < more), "{times:?}");
-    // As the text says it.
+    // As in the text.
     assert_eq!(times[4] - times[3], 4.0 * 30.0);
     assert!(render_text::render(&events).contains("30 µs"));
     let one = numbers(&section(&["--gpu", "sim:t4", "--num-workers", "1"], "5"), "rows_epoch_time");
     assert_eq!(one, times[..2]);
 }
 
-/// A machine whose time is measured may have a single core.
+/// A machine with measured times may have a single core.
 #[test]
 fn no_more_workers_than_any_machine_has_cores_unless_asked_for() {
     let workers = |flags: &[&str]| numbers(&section(flags, "5"), "rows_epoch_time").len();
@@ -154,7 +153,7 @@ fn a_moved_tensor_takes_both_memories() {
     assert_eq!(numbers(&events, "device_bytes"), [0.0, 4194304.0, 4194304.0, 0.0, 4194304.0]);
 }
 
-/// Each of the four is told by one reading that the others do not have.
+/// Each of the four has a reading that identifies it.
 #[test]
 fn four_loops_starve_the_gpu_and_the_monitor_tells_them_apart() {
     for gpu in GPUS.into_iter().chain(["sim:t4,others=1GiB"]) {
@@ -191,7 +190,7 @@ fn busy_is_not_full() {
 fn every_time_says_whether_it_is_modelled_or_measured() {
     for (gpu, kind) in [("none", Kind::Measured), ("sim:t4", Kind::Modelled)] {
         let events = events(&["--gpu", gpu]);
-        // What PyTorch took is quoted.
+        // PyTorch's times are quoted.
         let is_time = |figure: &&Figure| !figure.unit.is_empty() && !figure.name.starts_with("pytorch");
         let times = events.iter().flat_map(Event::figures).filter(is_time);
         let kinds: Vec<Kind> = times.map(|time| time.kind).collect();
@@ -241,7 +240,7 @@ fn odd_sizes_and_a_device_beside_the_gpu_work() {
 
 const RECORD: usize = 3073;
 
-/// A folder with the five files of CIFAR-10, of so many records each.
+/// A folder with the five files of CIFAR-10, with `records` records each.
 fn cifar10(name: &str, records: usize) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -275,7 +274,7 @@ fn cifar10_is_read_from_its_files_or_from_records_that_the_lab_writes() {
     }
 }
 
-/// A sample is the picture of its record, with pixels from 0 to 1.
+/// A sample is the image of its record, with pixels from 0 to 1.
 #[test]
 fn a_picture_of_cifar10_is_that_of_its_record() {
     let pictures = Cifar10::read(&cifar10("cifar10-samples", 3)).unwrap();

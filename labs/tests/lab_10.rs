@@ -1,4 +1,4 @@
-//! Lab 10 as its readers meet it, in process and from the real binary.
+//! Lab 10 in process, and as a binary.
 
 use std::process::Output;
 
@@ -12,7 +12,6 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-10"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-10", flags).events.clone()
 }
@@ -43,7 +42,7 @@ fn no_line_is_too_long() {
     }
 }
 
-/// All the same but for the sentence that says why, and the machine's name.
+/// Only the sentence with the reason, and the machine's name, differ.
 #[test]
 fn with_one_gpu_or_none_there_are_eight_and_with_two_there_are_two() {
     let after_the_first = |flags: &[&str]| {

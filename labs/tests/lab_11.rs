@@ -1,4 +1,4 @@
-//! Lab 11 as its readers meet it, in process and from the real binary.
+//! Lab 11 in process, and as a binary.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -15,12 +15,11 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-11"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-11", flags).events.clone()
 }
 
-/// What the figures of a name say, in order.
+/// The texts of the figures with a name, in order.
 fn texts(events: &[Event], name: &str) -> Vec<String> {
     let figures = events.iter().flat_map(Event::figures).filter(|figure| figure.name == name);
     figures.map(Figure::printed_value).collect()
@@ -116,7 +115,7 @@ fn every_time_says_whether_it_is_modelled_or_measured() {
     }
 }
 
-/// An empty folder of this test's own.
+/// An empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! Lab 13 as its readers meet it, in process and from the real binary.
+//! Lab 13 in process, and as a binary.
 
 use std::process::Output;
 
@@ -12,7 +12,6 @@ fn binary(flags: &[&str]) -> Output {
     said::binary(env!("CARGO_BIN_EXE_lab-13"), flags)
 }
 
-/// What the lab says.
 fn events(flags: &[&str]) -> Vec<Event> {
     said::clean("lab-13", flags).events.clone()
 }
@@ -24,7 +23,7 @@ fn all_sections_are_there() {
     }
 }
 
-/// Also where the build has no kernels for the card, so that nothing runs on it, and where memory is short.
+/// Also if the build has no kernels for the card, so that nothing runs on it, and if memory is short.
 #[test]
 fn it_comes_to_its_end_with_every_option_of_a_machine() {
     for gpu in [
@@ -47,7 +46,7 @@ fn it_comes_to_its_end_with_every_option_of_a_machine() {
     }
 }
 
-/// A section that brings a machine of its own names it.
+/// A section with its own machine names it.
 #[test]
 fn the_sections_with_cards_of_their_own_name_them() {
     let machines = events(&T4).into_iter().filter_map(|event| match event {
@@ -62,7 +61,7 @@ fn the_sections_with_cards_of_their_own_name_them() {
 
 #[test]
 fn no_line_is_too_long() {
-    // nvidia-smi's table has 91 columns, and that of section 5 has long heads.
+    // The table of nvidia-smi has 91 columns, and that of section 5 has long headers.
     let may_be_longer = |line: &str| {
         line.starts_with(['|', '+'])
             || line.starts_with("the loader ")
@@ -109,7 +108,7 @@ fn every_number_of_the_last_table_is_one_of_a_section_before() {
             before.iter().flat_map(Event::figures).map(|figure| figure.printed_value()).collect();
         for figure in table.figures() {
             let text = figure.printed_value();
-            // What did not run is told in words, and as 0 here; ratios stand in the last column of section 4.
+            // Skipped work is described in words, and as 0 here. Ratios are in the last column of section 4.
             assert!(text == "0" || known.contains(&text), "{gpu}: {} {text}", figure.name);
         }
     }

@@ -1,4 +1,4 @@
-//! What can be tested of the labs in process and as programs: one binary, which links once and runs all tests side by side.
+//! Tests of the labs in process and as programs: one binary, which links once and runs all tests in parallel.
 
 mod said;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! Predictions of every lab: each has its answer, each answer that could be typed is read, and nobody who thinks about
-//! one changes what the lab finds out.
+//! Predictions of every lab: each has an answer, each possible answer can be parsed, and thinking time does not change
+//! the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,12 +13,11 @@ use todevice::time::sleep;
 
 use crate::said;
 
-/// Every run of every lab that a snapshot holds.
+/// Every run with a snapshot.
 fn runs() -> Vec<(&'static Listed, &'static Run)> {
     LABS.iter().flat_map(|lab| lab.runs.iter().map(move |run| (lab, run))).collect()
 }
 
-/// What the lab says in it.
 fn events(lab: &Listed, run: &Run) -> &'static [Event] {
     &said::clean(lab.name, &[run.flags, run.steady].concat()).events
 }
@@ -64,8 +63,7 @@ fn every_prediction_that_waits_is_answered_in_its_section_in_every_run_by_a_key_
     }
 }
 
-/// Progress is kept under the id, and parts of the output are called by it. It keeps the number of the lab that it was first
-/// in.
+/// Progress and parts of the output are stored under the id, so it keeps the number of the lab that first had it.
 #[test]
 fn every_prediction_has_an_id_of_its_own() {
     let mut owners = BTreeMap::new();
@@ -76,7 +74,7 @@ fn every_prediction_has_an_id_of_its_own() {
             let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
             assert!(LABS.iter().any(|lab| lab.number() == number), "{}: `{id}`", lab.name);
             assert!(!part.is_empty() && part.bytes().all(is_plain), "{}: `{id}`", lab.name);
-            // It would be taken for the place of a part.
+            // A number would look like the place of a part.
             assert!(part.parse::<usize>().is_err(), "{}: `{id}`", lab.name);
             assert!(ids.insert(*id), "{}, {}: {id} comes twice", lab.name, run.name);
             assert_eq!(*owners.entry(*id).or_insert(lab.name), lab.name, "{id} is of two labs");
@@ -84,7 +82,7 @@ fn every_prediction_has_an_id_of_its_own() {
     }
 }
 
-/// A reader is told why a wrong choice is wrong, and can choose among two things or more.
+/// Each wrong choice has a reason, and there are at least two choices.
 #[test]
 fn every_prediction_can_be_answered_and_says_why() {
     for (lab, run) in runs() {
@@ -116,7 +114,7 @@ fn every_prediction_can_be_answered_and_says_why() {
     }
 }
 
-/// Nothing that a real clock gave can be right or wrong.
+/// No measured value can be right or wrong.
 #[test]
 fn no_prediction_is_answered_by_a_real_clock_where_time_is_modelled() {
     for (lab, run) in runs().into_iter().filter(|(_, run)| is_simulated(run)) {
@@ -132,7 +130,7 @@ fn is_simulated(run: &Run) -> bool {
     run.flags.iter().any(|flag| flag.starts_with("sim"))
 }
 
-/// A reader who thinks for an hour about every prediction, on the lab's own clock, and then answers nothing.
+/// A reader who thinks for an hour about every prediction, on the lab's own clock, and then gives no answer.
 #[derive(Default)]
 struct Thinker {
     events: Vec<Event>,
@@ -141,7 +139,7 @@ struct Thinker {
 
 impl Sink for Thinker {
     fn event(&mut self, event: Event) {
-        // A terminal waits here as well, until the reader has thought.
+        // A terminal also waits here, until the reader has thought.
         if matches!(&event, Event::Prediction(prediction) if !prediction.gates()) {
             sleep(Duration::from_secs(3600));
         }
@@ -155,14 +153,14 @@ impl Sink for Thinker {
     }
 }
 
-/// What a lab says to somebody who thinks, and how often it asks.
+/// The events for such a reader, and the number of questions.
 fn thought(run: impl FnOnce(&mut Thinker) -> Result<(), Stop>) -> (Vec<Event>, usize) {
     let mut thinker = Thinker::default();
     run(&mut thinker).unwrap();
     (thinker.events, thinker.hours)
 }
 
-/// What a lab says, each with the section in which it says it.
+/// The events, each with its section.
 fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
     let mut section = "before the first section".to_owned();
     let placed = without_measured(events).into_iter().map(|event| {
@@ -174,10 +172,10 @@ fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
     placed.collect()
 }
 
-/// Where it does, a prediction stands between two readings of a clock.
+/// A change means that a prediction is between two readings of a clock.
 #[test]
 fn a_reader_who_thinks_for_an_hour_changes_nothing() {
-    // What stands between two readings of a clock does so in every run: one of each lab.
+    // A prediction between two readings of a clock is there in every run, so one run of each lab is enough.
     let mut runs: Vec<_> = runs().into_iter().filter(|(_, run)| is_simulated(run)).collect();
     runs.dedup_by_key(|(lab, _)| lab.name);
     let wrong: Vec<String> = runs
@@ -222,7 +220,7 @@ fn a_reader_who_thinks_for_an_hour_changes_nothing() {
     assert!(wrong.is_empty(), "a prediction stands between two readings of a clock:\n{}", wrong.join("\n"));
 }
 
-/// What the test above looks for.
+/// Tests the search of the test above.
 #[test]
 fn an_hour_between_two_readings_of_a_clock_is_seen() {
     #[derive(clap::Args)]
@@ -275,7 +273,7 @@ fn what_is_typed_is_read_for_each_kind() {
         (&line, "c", Said::Option(2)),
     ] {
         assert_eq!(prediction.parse(typed), Ok(said.clone()), "{}: {typed:?}", prediction.id);
-        // As it is kept, and read again.
+        // As stored, and parsed again.
         assert_eq!(prediction.parse(&prediction.typed(&said)), Ok(said));
     }
 }
@@ -339,7 +337,7 @@ fn a_guess_that_cannot_be_the_answer_is_refused() {
     }
 }
 
-/// With more of them a chapter is read no further.
+/// With more of them, readers give up on the chapter.
 #[test]
 fn no_lab_asks_more_than_eight_predictions_or_four_questions_to_think_about() {
     for (lab, run) in runs().into_iter().filter(|(_, run)| is_simulated(run)) {
@@ -351,7 +349,7 @@ fn no_lab_asks_more_than_eight_predictions_or_four_questions_to_think_about() {
     }
 }
 
-/// The lab that makes the answers below.
+/// A lab with the answers below.
 fn answered(prediction: Prediction, key: impl Into<labs::Key>) -> Answer {
     Answer { prediction, key: key.into(), said: None }
 }

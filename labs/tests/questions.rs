@@ -1,4 +1,4 @@
-//! The questions of the chapters with the figures of the labs. They are tested here, where the labs have run anyway.
+//! The chapters' questions with the labs' figures. They are tested here because the labs run here anyway.
 
 use std::fs;
 use std::path::Path;

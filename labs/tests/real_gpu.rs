@@ -1,5 +1,5 @@
-//! Labs on the driver of real GPUs. No test needs one: NVIDIA's libraries are stand-ins, which run the course's own
-//! kernels (`tests/fake_cuda`).
+//! Labs on the driver of real GPUs. No test needs one: stand-ins for NVIDIA's libraries run the course's kernels
+//! (`tests/fake_cuda`).
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ fn on(stand_ins: &StandIns, program: &str, flags: &[&str], environment: &[(&str,
     stand_ins.on(&mut command).args(flags).envs(environment.iter().copied()).output().unwrap()
 }
 
-/// What `verify` says of the sections that it does not compare.
+/// The text of `verify` about sections that it does not compare.
 const LEFT_OUT: &str = "\
 Left out: lab-05, section 4, because it depends on what other programs hold.
 Left out: lab-07, sections 2, 3, 4, 5, 6, because cuDNN chooses there, if it is installed.
@@ -26,8 +26,8 @@ Left out: lab-09, section 5, because fewer workers are tried where time is measu
 Left out: lab-13, section 1, because the monitor of a real GPU has other readings.
 ";
 
-/// The flags that a lab runs with there. Threads of the stand-ins take turns, so lab 04 has smaller batches, lab 06 trains
-/// less and with few images, and the products of lab 01 are smaller.
+/// The flags of a lab on the stand-ins. Their threads take turns, so lab 04 has smaller batches, lab 06 trains less and
+/// with few images, and lab 01 has smaller products.
 fn shorter(lab: &str) -> &'static [&'static str] {
     match lab {
         "lab-01" => &["--max-size", "512"],
@@ -48,7 +48,7 @@ fn every_lab_says_there_what_it_says_in_the_book() {
     say_the_same(&labs::LABS.each_ref().map(|lab| lab.name));
 }
 
-/// What `verify` says of these labs on the stand-ins.
+/// Runs `verify` with these labs on the stand-ins.
 fn say_the_same(labs: &[&str]) {
     let stand_ins = stand_ins(kernel_signatures);
     let environment = [
@@ -92,7 +92,7 @@ fn an_error_names_the_work_that_may_have_failed_and_launches_that_wait_say_which
         let flags = ["--gpu", "real", "--section", "7", "--steps", "1", "--chunks", "1"];
         let output = on(stand_ins, lab, &flags, environment);
         assert!(output.status.success());
-        // The assertion is printed by the GPU itself.
+        // The GPU prints the assertion.
         assert!(String::from_utf8_lossy(&output.stderr).contains("index out of bounds"));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -108,7 +108,7 @@ fn an_error_names_the_work_that_may_have_failed_and_launches_that_wait_say_which
     assert!(at_once.contains("the latest first: index_select_f32 at labs/src/lab_08"), "{at_once}");
 }
 
-/// What a lab says when it cannot start: one line, and exit code 2.
+/// The output of a lab that cannot start: one line, and exit code 2.
 fn refused(output: &Output) -> String {
     assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]));
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -120,7 +120,7 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
     let alone = stand_ins.folder.parent().unwrap().join("driver alone");
     std::fs::create_dir_all(&alone).unwrap();
     std::fs::copy(stand_ins.folder.join("libcuda.so.1"), alone.join("libcuda.so.1")).unwrap();
-    // Nothing of pip's or of a toolkit's is found either.
+    // Libraries of pip or of a toolkit are not found either.
     let without = [("LD_LIBRARY_PATH", alone.to_str().unwrap()), ("PATH", ""), ("HOME", "/nowhere")];
     let output = on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &[], &without);
     assert!(output.status.success());
@@ -133,7 +133,7 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
     );
 }
 
-/// NVRTC of CUDA 13 looks for another library by its name, and not beside itself.
+/// NVRTC of CUDA 13 loads another library by name, and not from its own folder.
 #[test]
 fn what_pip_installs_for_cuda_13_compiles() {
     let stand_ins = stand_ins(kernel_signatures);
@@ -194,7 +194,7 @@ fn a_gpu_on_which_nothing_is_proven_has_to_be_asked_for() {
     let (machine, note) = lab(&["--gpu", "real"]);
     assert!(machine.starts_with("Stand-in for a GPU"), "{machine}");
     assert_eq!(note, "");
-    // Who says what to run on has chosen, and where there is no card there is nothing to say.
+    // An explicit choice gives no hint, and neither does a computer without a card.
     assert_eq!(lab(&["--gpu", "sim:t4"]).1, "");
     let output = on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &[], &[("FAKE_CUDA_DEVICES", "0")]);
     assert_eq!((output.status.success(), &*output.stderr), (true, &b""[..]));
@@ -222,14 +222,14 @@ fn what_is_missing_is_named_in_one_line() {
         line("Stand-in for a GPU has compute capability 6.1, and the kernels need 7.0")
     );
     assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver shows no GPU"));
-    // Where there is a driver, it is found without any variable.
+    // An installed driver is found without any variable.
     if !todevice::cuda::probe().driver.is_found() {
         let nothing = refused_with("LD_LIBRARY_PATH", "/nowhere");
         assert_eq!(nothing, line("no NVIDIA driver: libcuda.so.1 is not installed"));
     }
 }
 
-/// Whatever call of the driver fails, first or last: the lab says so, or does without; it never panics, and never
+/// If any driver call fails, first or last, the lab reports it or continues without it. It never panics, and never
 /// hangs.
 #[test]
 fn any_call_of_the_driver_may_fail() {
@@ -251,13 +251,13 @@ fn any_call_of_the_driver_may_fail() {
     let failed: Vec<usize> = cases
         .par_iter()
         .map(|(name, call)| {
-            let fault = format!("{name}:{call}:2"); // out of memory, which does not last
+            let fault = format!("{name}:{call}:2"); // a temporary out-of-memory error
             let output = lab(&[("FAKE_CUDA_FAIL", &fault)]);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(!errors.contains("panicked"), "{fault}: {errors}");
             let code = output.status.code().unwrap_or_else(|| panic!("{fault}: {}", output.status));
             assert!(code <= 2, "{fault}: {code}");
-            // What is not done is said.
+            // Skipped work is reported.
             assert!(code == 0 || errors.contains("out of memory"), "{fault}: {errors}");
             usize::from(code != 0)
         })

@@ -1,4 +1,4 @@
-//! Events as a reader, and as a program, sees them.
+//! Events as readers and programs see them.
 
 use crate::tiny;
 use drawing::MemoryMap;

@@ -1,4 +1,4 @@
-//! What `verify --report` writes for a stranger to send, and the notebook that asks for it.
+//! The report of `verify --report`, and the notebook that asks for it.
 
 use std::process::{Command, Output};
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 const VERIFY: &str = env!("CARGO_BIN_EXE_verify");
 
-/// What an owner would not send.
+/// Text that a sender would not share.
 const HOME: &str = "/home/ada-of-the-engine";
 const USER: &str = "ada-of-the-engine";
 const HOST: &str = "difference-engine-7";
@@ -34,7 +34,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 #[test]
 fn a_report_has_the_card_and_the_differences_and_nothing_of_its_owner() {
     let folder = folder("owner");
-    // A lab that cannot read its data says where it is.
+    // A lab that cannot read its data names the path.
     let data = format!("{HOME}/pictures of {USER} on {HOST}");
     let flags = ["--gpu", "sim:rtx4090", "lab-06", "lab-02", "--", "--data", data.as_str()];
     let (output, report) = verify(&folder, &flags);
@@ -98,7 +98,7 @@ fn a_report_that_cannot_be_written_is_refused_at_once() {
     );
 }
 
-/// The notebook is one that Jupyter opens, and its commands are those of the course.
+/// Jupyter can open the notebook, and its commands are those of the course.
 #[test]
 fn the_notebook_for_a_free_card_runs_programs_and_flags_that_there_are() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/card/t4.ipynb");
@@ -134,7 +134,7 @@ fn the_notebook_for_a_free_card_runs_programs_and_flags_that_there_are() {
     }
     assert_eq!(programs, ["doctor", "lab-03", "verify"]);
     let first = cells[0]["source"].to_string();
-    // It fetches what the README does.
+    // It downloads the same as the README.
     let readme = include_str!("../../README.md");
     let fetched = readme.lines().find_map(|line| line.strip_prefix("git clone ")).unwrap();
     assert!(first.contains("UNTESTED") && first.contains(fetched), "{first}");

@@ -1,4 +1,4 @@
-//! The list of the labs is whole, and each prints word for word what the book shows.
+//! The list of labs is complete, and each prints exactly the output in the book.
 
 use crate::said;
 use labs::LABS;
@@ -17,7 +17,7 @@ fn every_lab_says_what_its_snapshots_hold() {
     });
 }
 
-/// A snapshot of a run that is no more would still be kept.
+/// Each snapshot belongs to an existing run.
 #[test]
 fn every_snapshot_of_a_lab_is_of_a_run() {
     let known: Vec<String> =
@@ -28,7 +28,7 @@ fn every_snapshot_of_a_lab_is_of_a_run() {
     assert_eq!(found, sorted(known));
 }
 
-/// A lab in a folder is known with all files of it.
+/// A lab in a folder lists all its files.
 #[test]
 fn every_file_of_a_lab_is_known() {
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn every_file_of_a_lab_is_known() {
     assert_eq!(found, sorted(known));
 }
 
-/// Lists that are no Rust and cannot be derived from that of the labs.
+/// Lists outside Rust that cannot be derived from the list of labs.
 #[test]
 fn every_list_has_every_lab() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -75,7 +75,7 @@ fn labs_stand_in_the_order_of_their_numbers_and_runs_have_names_of_their_own() {
     }
 }
 
-/// What is in a folder of this package.
+/// The names in a folder of this package.
 fn names(folder: &str) -> Vec<String> {
     let entries = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).read_dir().unwrap();
     sorted(entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect())

@@ -1,4 +1,4 @@
-//! What the book says of the guesses of the model is what the labs say today.
+//! The book's statements about the model's guesses match the labs.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn the_file_has_what_turns_with_one_guess() {
     assert!(text.lines().any(|line| line == count), "{ANEW}");
 }
 
-/// What a sentence turns into takes many runs, but the sentence itself is said in any.
+/// Computing a changed sentence takes many runs, but the original sentence is in any run.
 #[test]
 fn the_file_has_the_sentences_of_today() {
     let text = written();

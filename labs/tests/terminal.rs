@@ -1,6 +1,6 @@
 //! A lab as a program: streams, exit codes, colours, pipes.
 //!
-//! This test starts itself again as a lab, hence its own `main` (`harness = false`).
+//! This test runs itself as a lab, hence its own `main` (`harness = false`).
 
 mod tiny;
 
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
 
-/// Set in the processes that play the lab.
+/// Set in the child processes that act as the lab.
 const PLAY_LAB: &str = "LABS_TEST_PLAY_LAB";
 
 fn main() -> ExitCode {
@@ -63,7 +63,7 @@ fn piped_text_is_plain_and_equal_to_the_captured() {
 fn json_alone_reaches_stdout() {
     let captured = labs::run_captured(&tiny::LAB, &["--fail"]);
     let failure = "error: lab-99 failed: the optimizer has no parameters\n".to_owned();
-    // Colours never get into JSON.
+    // JSON never has colours.
     let flags = ["--fail", "--format", "json", "--color", "always"];
     assert_eq!(output(&mut lab(&flags)), (captured.json, failure, 1));
 }
@@ -95,7 +95,7 @@ fn colours_follow_flag_and_environment() {
     assert!(!coloured(&mut lab(&["--color", "auto"]))); // a pipe
     assert!(!coloured(&mut lab(&["--color", "never"])));
     assert!(coloured(&mut lab(&["--color", "always"])));
-    // What was asked for on this command line beats what the environment asks for in general.
+    // A flag takes precedence over the environment.
     assert!(coloured(lab(&["--color", "always"]).env("NO_COLOR", "1")));
 }
 
@@ -124,7 +124,7 @@ fn a_closed_pipe_ends_the_lab_quietly() {
     assert_eq!((child.wait().unwrap().code(), complaint.as_str()), (Some(0), ""));
 }
 
-/// The other programs, and what makes each print.
+/// The other programs, and arguments that make each print.
 const PROGRAMS: [(&str, &[&str]); 10] = [
     (env!("CARGO_BIN_EXE_verify"), &["--gpu", "sim:t4", "lab-00"]),
     (env!("CARGO_BIN_EXE_verify"), &["--gpu", "sim:t4", "--alone", "lab-00"]),
@@ -161,7 +161,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_work() {
         assert!(stderr.starts_with(&format!("error: {flag} {file}: ")), "{stderr}");
         assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2), "{stderr}");
     }
-    // What is there stays until there is something better, and nothing is left where there is not.
+    // An old file stays until the new one is complete, and a failed run leaves no file.
     let (old, new) = (folder.join("old.profile"), folder.join("new.profile"));
     std::fs::write(&old, "measured with care").unwrap();
     for file in [&old, &new] {
@@ -174,7 +174,7 @@ fn a_file_that_cannot_be_written_is_refused_before_the_work() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Whatever program is given it, an argument comes back as text.
+/// Every program escapes its arguments in its output.
 fn no_argument_reaches_a_terminal_as_it_is() {
     let others = ["calibrate", "doctor", "sensitivity", "verify"].map(str::to_owned).into_iter();
     let labs = labs::LABS.iter().map(|lab| lab.name.to_owned());
@@ -205,12 +205,12 @@ fn no_name_in_a_file_reaches_a_terminal_as_it_is() {
     }
 }
 
-/// The lab with `--ask` and more flags, and somebody who types this.
+/// Runs the lab with `--ask`, more flags, and this input.
 fn asked(flags: &[&str], typed: &str) -> (String, String, i32) {
     typed_into(&mut lab(&[&["--ask"], flags].concat()), typed)
 }
 
-/// The same as `output`, with this input.
+/// As `output`, with this input.
 fn typed_into(command: &mut Command, typed: &str) -> (String, String, i32) {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -222,7 +222,7 @@ fn typed_into(command: &mut Command, typed: &str) -> (String, String, i32) {
 const SKIPPED: &str = "\nYour score: none yet. You skipped the only prediction.\n";
 const PROMPT: &str = "Your answer (a number; Enter to skip): ";
 
-/// The same without prompts and verdicts is what the lab prints by itself.
+/// Without prompts and verdicts, the output is the lab's.
 fn assert_nothing_else_changes(asked: &str, added: &[&str]) {
     let mut text = asked.to_owned();
     for part in added {
@@ -251,7 +251,7 @@ fn a_reader_who_asks_for_it_is_asked_and_told() {
         assert_eq!((stderr.as_str(), code), ("", 0));
         assert_nothing_else_changes(&stdout, &[PROMPT, verdict, score]);
         assert!(stdout.ends_with(score), "{stdout}");
-        // The question stands before what it asks for, the verdict after.
+        // The question comes before the answer, the verdict after it.
         let place = |text: &str| stdout.find(text).unwrap_or_else(|| panic!("no {text} in {stdout}"));
         assert!(place("What will the loss be") < place(PROMPT), "{stdout}");
         assert!(place(PROMPT) < place("Epoch [1/3]") && place("Epoch [3/3]") < place(verdict), "{stdout}");
@@ -268,7 +268,7 @@ fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
     }
     assert!(stdout.contains("You said 0.25; it was 0.2520. Right.\n"), "{stdout}");
 
-    // Nothing that was typed reaches the terminal raw, and nobody is asked forever: `yes | lab-99 --ask` ends.
+    // No input reaches the terminal raw, and the number of tries is limited: `yes | lab-99 --ask` ends.
     let endless = "\u{1b}[31m\n".repeat(1000);
     let (stdout, stderr, code) = asked(&[], &endless);
     assert_eq!((stderr.as_str(), code), ("", 0));
@@ -281,7 +281,7 @@ fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
         stdout.contains("Skipped after 3 impossible answers.\n") && stdout.contains("Epoch [3/3]"),
         "{stdout}"
     );
-    // A line without an end is not kept either.
+    // An endless line is not stored either.
     let (stdout, _, code) = asked(&[], &format!("{}\n0.25\n", "x".repeat(100_000)));
     assert!(code == 0 && stdout.len() < 10_000 && stdout.contains("You said 0.25"), "{}", stdout.len());
 
@@ -298,7 +298,7 @@ fn nobody_is_asked_after_the_end_of_the_input() {
     }
     let (stdout, _, _) = asked(&[], "");
     assert_nothing_else_changes(&stdout, &[&format!("{PROMPT}\n"), SKIPPED]);
-    // A device without an end is no answer either.
+    // An endless device is not an answer either.
     #[cfg(unix)]
     {
         let zero = std::fs::File::open("/dev/zero").unwrap();
@@ -306,10 +306,10 @@ fn nobody_is_asked_after_the_end_of_the_input() {
         assert_eq!((stderr.as_str(), code), ("", 0));
         assert!(!stdout.contains("You said") && stdout.contains("Epoch [3/3]"), "{stdout}");
     }
-    // A last line need not end.
+    // The last line need not end with a line break.
     assert!(asked(&[], "0.25").0.contains("You said 0.25; it was 0.2520. Right.\n"));
 
-    // Of several predictions only the first is asked.
+    // Only the first of several predictions is asked.
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab-02"));
     let (stdout, stderr, code) = output(command.args(["--gpu", "sim:t4", "--ask"]).stdin(Stdio::null()));
     assert_eq!((stderr.as_str(), code), ("", 0));
@@ -338,7 +338,7 @@ fn a_section_asks_its_own_questions_only() {
     assert!(code == 0 && stdout.contains(PROMPT) && stdout.contains("You said 0.25"), "{stdout}");
 }
 
-/// A folder for files of progress, which is removed at the end.
+/// A temporary folder for progress files.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -366,7 +366,7 @@ fn progress_is_kept_and_what_else_was_kept_stays() {
     let path = file.to_str().unwrap();
     let kept = || std::fs::read_to_string(&file).unwrap().split_whitespace().collect::<String>();
 
-    // Whoever answers nothing has no progress.
+    // Without answers, there is no progress.
     let (_, stderr, code) = asked(&["--progress", path], "\n");
     assert_eq!((stderr.as_str(), code), ("", 0));
     assert!(!file.exists() || !kept().contains("99-loss"));
@@ -376,7 +376,7 @@ fn progress_is_kept_and_what_else_was_kept_stays() {
     assert!(first.contains("\"to-device-progress\":1"), "{first}");
     assert!(first.contains("\"99-loss\":{\"ratio\":3.9") && first.contains("\"verdict\":\"off\""), "{first}");
 
-    // A second answer takes the place of the first, and a skipped question leaves it; nothing else is lost.
+    // A second answer replaces the first, a skipped question does not, and nothing else is lost.
     let more = "{\"to-device-progress\": 1, \"questions\": {\"02-rule\": {\"said\": \"3\", \"right\": true}}, \
                 \"predictions\": {\"98-x\": {\"said\": \"a\", \"verdict\": \"right\"}, \"99-loss\": {\"said\": \"1\"}}, \"later\": [1]}";
     std::fs::write(&file, more).unwrap();
@@ -403,7 +403,7 @@ fn a_link_beside_its_file_is_followed() {
         let mut command = lab(&["--ask", "--progress", "link.json"]);
         typed_into(command.current_dir(&folder.0), typed)
     };
-    // Without an answer there is nothing to keep.
+    // Without an answer, nothing is stored.
     assert_eq!(answered("\n").2, 0);
     assert_eq!(folder.names(), ["link.json"]);
     for answer in ["1\n", "0.25\n"] {
@@ -441,7 +441,7 @@ fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
         assert!(stderr.starts_with("error: --progress ") && stdout.is_empty() && code == 2, "{stderr}");
     }
     assert_eq!(folder.names(), ["thesis.json"]);
-    // It is of use only where somebody is asked.
+    // It only has an effect with `--ask`.
     let (stdout, stderr, code) = output(&mut lab(&["--progress", file.to_str().unwrap()]));
     assert!(stderr.starts_with("error: ") && stderr.contains("--ask"), "{stderr}");
     assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2));
@@ -463,7 +463,7 @@ fn a_full_disk_is_an_error_of_every_program() {
         let (_, stderr, code) = output(command.args(flags).stdout(full.try_clone().unwrap()));
         assert!(stderr.starts_with("error: the output cannot be written: "), "{program} {flags:?}: {stderr}");
         assert_eq!((stderr.lines().count(), code), (1, 1), "{program} {flags:?}");
-        // Where nothing can be said, the exit code still can.
+        // If no output is possible, there is still the exit code.
         let mut command = Command::new(program);
         let (_, _, code) = output(command.arg("--nope").stderr(full.try_clone().unwrap()));
         assert_eq!(code, 2, "{program}");

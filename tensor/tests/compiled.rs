@@ -36,7 +36,7 @@ fn of_the_stand_ins() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("10 passed"));
 }
 
-/// Knows one kernel, whatever the text says of it.
+/// Compiles any text to the same kernel, unless it contains an error.
 struct Interpreter;
 
 struct ScaledSquare;

@@ -28,9 +28,9 @@ static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
     made(&modules::EXERCISES, &ids.map(modules::piece_of_exercise).collect::<Vec<_>>())
 });
 
-/// The most that they may weigh, with brotli: the base, which every lab or exercise takes; the base and a piece, which one of them takes; the final
-/// assessment; the box for errors; and the emulator of CUDA C++.
-/// What they weigh is beside the profiles in `Cargo.toml`.
+/// The maximum brotli sizes: of the base, which every lab or exercise needs, and of the base with the piece for one of
+/// them; of the final assessment; of the error box; and of the emulator of CUDA C++. The current sizes are next to the
+/// profiles in `Cargo.toml`.
 const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
 const ASSESSMENT_KB: usize = 530;
@@ -456,8 +456,8 @@ fn the_same_explanations_in_wasm() {
     assert!(bytes < ERRORS_KB * 1000, "{bytes} bytes, at most {ERRORS_KB} kB");
 }
 
-/// The emulator says of a program in a page what it says in a terminal: a sum of vectors and the reduction of a block, right ones and such
-/// with a fault.
+/// The emulator gives the same report in a page as in a terminal, for correct and faulty programs: a vector sum and a
+/// block's reduction.
 #[test]
 fn the_same_reports_of_kernels_in_wasm() {
     let vectors = lab_12::EXAMPLE;
@@ -495,8 +495,8 @@ fn the_same_reports_of_kernels_in_wasm() {
     assert!(weighed < KERNELS_KB * 1000, "{weighed} bytes, at most {KERNELS_KB} kB");
 }
 
-/// `cargo test -p course-tests --features browser --test wasm -- --ignored --nocapture speed`; the figures for a terminal are those of
-/// the same test in `cuda-emulator`.
+/// `cargo test -p course-tests --features browser --test wasm -- --ignored --nocapture speed`. The same test in
+/// `cuda-emulator` has the figures for a terminal.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_a_tiled_product_of_256_in_wasm() {
@@ -521,7 +521,7 @@ fn kernels_in_node(module: &Path, programs: &Json) -> Vec<Json> {
     String::from_utf8(output.stdout).unwrap().lines().map(read).collect()
 }
 
-/// How many bytes a module has with brotli.
+/// The brotli size of a module in bytes.
 const WEIGHED: &str = "
     const { readFileSync } = require('node:fs');
     const { brotliCompressSync } = require('node:zlib');

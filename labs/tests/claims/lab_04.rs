@@ -10,7 +10,7 @@ pub const CLAIMS: Claims = Claims {
         &["--gpu", "sim:t4", "--limit", "256"],
         &["--device", "cpu"],
     ],
-    // What is said is of memory: a CPU, and the three cards that the course knows.
+    // The claims are about memory: a CPU, and the three cards that the course knows.
     machines: 4,
     claims: &[
         Claim {
@@ -218,7 +218,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
-        "An allocation needs its bytes in one piece", // the answer is the allocator's
+        "An allocation needs its bytes in one piece", // the allocator's answer
         "The smallest block that the allocator gives out",
         "it makes the new batch while the old one is still there",
         "The last row is what memory_allocated() shows",
@@ -242,20 +242,20 @@ fn first_peak_is_lower(seen: &Seen) -> bool {
     peaks[0] < peaks[1] && peaks[1] == peaks[2] && seen.answered("04-three-steps", "lower")
 }
 
-/// Whether parts, and checkpoints, take more than a tenth longer than all at once.
+/// Whether parts, and checkpoints, take over a tenth longer than all at once.
 fn dearer(seen: &Seen) -> [bool; 2] {
     let times = seen.numbers("remedy_time");
     [1, 2].map(|way| times[way] > 1.1 * times[0])
 }
 
-/// Which of the three calls wait for the product.
+/// Whether each of the three calls waits for the product.
 fn waits(seen: &Seen) -> [bool; 3] {
     let (idle, busy) = (seen.numbers("call_idle"), seen.numbers("call_busy"));
     let product = seen.number("product_time");
     [0, 1, 2].map(|call| busy[call] - idle[call] > 0.3 * product)
 }
 
-/// Whether a count is lower in a row than in the one before.
+/// Whether a count is lower in a row than in the previous one.
 fn falls(seen: &Seen, name: &str, row: usize) -> bool {
     let counts = seen.numbers(name);
     counts[row] < counts[row - 1]

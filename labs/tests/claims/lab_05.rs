@@ -2,7 +2,7 @@ use super::{Claim, Claims};
 
 pub const CLAIMS: Claims = Claims {
     lab: "lab-05",
-    // Only where somebody else holds memory is there anything to say in section 4.
+    // Section 4 needs memory that another program holds.
     knobs: &[&["--gpu", "sim:t4,others=1GiB"], &["--gpu", "sim:h200,others=100GiB"], &["--watch"]],
     machines: usize::MAX,
     claims: &[
@@ -56,14 +56,14 @@ pub const CLAIMS: Claims = Claims {
         },
         Claim {
             says: "The large products show more",
-            holds: |seen| seen.numbers("host_cpu")[1] > 100.0, // more than one thread can
+            holds: |seen| seen.numbers("host_cpu")[1] > 100.0, // more than one thread can use
         },
         Claim {
             says: "The thread that waits for the GPU asks again and again",
             holds: |seen| seen.numbers("host_cpu")[3] == 100.0,
         },
         Claim {
-            // Without a GPU all of this process is measured, and that of these tests does much else.
+            // Without a GPU, the usage of the whole process is measured, including other tests.
             says: "Its row shows what the workers use",
             holds: |seen| seen.device() == "cpu" || (150.0..=210.0).contains(&seen.numbers("host_cpu")[4]),
         },
@@ -72,7 +72,7 @@ pub const CLAIMS: Claims = Claims {
         "A card that does nothing draws less",
         "On Linux, memory that others hold costs no time",
         "It asks the GPU again and again",
-        "Windows may spill memory into the host's", // as NVIDIA's pages say
+        "Windows may spill memory into the host's", // according to NVIDIA's pages
         "Close that program",                       // is advice
     ],
 };

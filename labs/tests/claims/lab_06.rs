@@ -7,7 +7,7 @@ pub const CLAIMS: Claims = Claims {
         &["--batches", "1", "--batch-size", "512", "--images", "64"],
         &["--batches", "1048576", "--steps", "12", "--epochs", "2"],
     ],
-    // A run takes two seconds: a CPU, the three cards that the course knows, and one that is slow.
+    // A run takes two seconds: a CPU, the three cards that the course knows, and a slow one.
     machines: 5,
     claims: &[
         Claim {
@@ -40,7 +40,7 @@ pub const CLAIMS: Claims = Claims {
         },
         Claim {
             says: "Fewer bits alone do not make a product faster",
-            // What is no faster has half the bits.
+            // A type that is not faster has half the bits.
             holds: |seen| seen.device() == "cpu" || gains(seen, "here", 3) || !gains(seen, "here", 2),
         },
         Claim { says: "Here the product is", holds: |seen| names_the_gains(seen, "here", "Here") },
@@ -200,7 +200,7 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.numbers("step_memory")[3] > seen.numbers("step_memory")[2],
         },
         Claim {
-            // A result of one of them takes 256 KiB.
+            // Each of these results takes 256 KiB.
             says: "beside layers of 1024 x 1024 those of 64 rows are small",
             holds: |seen| seen.numbers("step_memory")[2] > 20.0 * 256.0,
         },
@@ -229,14 +229,14 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
-        "At least one gets fewer than 90 % of the points right", // where the answer is not that none fails
-        // Of arithmetic.
+        "At least one gets fewer than 90 % of the points right", // if the answer is not that none fails
+        // Arithmetic.
         "The exponent says how large or small a number can be",
         "the gap between two numbers doubles with each power of two",
         "In float16 the next number after 1 is 1.00098",
         "at the price of a smaller range",
         "whatever is less than 2^-25 is rounded to 0",
-        // It says why, and another claim says where.
+        // It gives the reason; another claim checks where.
         "A type gains where the card has tensor cores for it",
         "A real T4 may be slower at that",
         "so it may even take longer with them",
@@ -252,7 +252,7 @@ fn gains(seen: &Seen, column: &str, row: usize) -> bool {
     times[row] < 0.95 * times[0]
 }
 
-/// Whether the sentence that begins so names the types that the product gains from, before it names others.
+/// Whether the sentence with this beginning names the types that the product gains from before the others.
 fn names_the_gains(seen: &Seen, column: &str, begins: &str) -> bool {
     let said = seen.sentence(begins);
     let gain = said.split(", and no faster in").next().unwrap_or_default();
@@ -262,24 +262,24 @@ fn names_the_gains(seen: &Seen, column: &str, begins: &str) -> bool {
         .all(|(name, row)| (faster && gain.contains(name)) == gains(seen, column, *row))
 }
 
-/// How long ReLU takes in 16 bits, as a share of 32.
+/// The time of ReLU in 16 bits, relative to 32.
 fn relu(seen: &Seen) -> f64 {
     seen.numbers("here")[6] / seen.numbers("here")[5]
 }
 
-/// What the cache saves.
+/// The launches that the cache saves.
 fn launches(seen: &Seen) -> f64 {
     let launches = seen.numbers("launches");
     launches[1] - launches[0]
 }
 
-/// Whether float16 has zeros that float32 has not.
+/// Whether float16 has more zeros than float32.
 fn more_zeros(seen: &Seen) -> bool {
     let (float32, float16) = (seen.numbers("float32_zeros"), seen.numbers("float16_zeros"));
     float32.iter().zip(float16).any(|(one, other)| other > one + 1.0)
 }
 
-/// Whether the exponent of a scale changed so in any row of the walk.
+/// Whether the exponent of a scale changed this way in any row of the walk.
 fn changes(seen: &Seen, by: fn(i32) -> bool) -> bool {
     let exponents = |name| -> Vec<i32> {
         seen.texts(name).iter().map(|scale| scale.trim_start_matches("2^").parse().unwrap()).collect()
@@ -287,13 +287,13 @@ fn changes(seen: &Seen, by: fn(i32) -> bool) -> bool {
     exponents("scale").iter().zip(exponents("new_scale")).any(|(old, new)| by(new - old))
 }
 
-/// Whether this way of training takes the least time a step.
+/// Whether this way of training has the shortest step.
 fn fastest(seen: &Seen, way: usize) -> bool {
     let times = seen.numbers("step_time");
     times.iter().all(|time| times[way] <= *time)
 }
 
-/// Whether mixed precision is faster in a pair of section 7: on the device, or on the card beside a CPU.
+/// Whether mixed precision is faster in a pair of section 7: on the device, or on the other card for a CPU.
 fn pays(seen: &Seen, pair: usize) -> bool {
     let times = seen.numbers(if seen.device() == "cpu" { "step_there" } else { "step_here" });
     times[2 * pair + 1] < 0.95 * times[2 * pair]

@@ -137,13 +137,13 @@ pub const CLAIMS: Claims = Claims {
     ],
 };
 
-/// Whether this is the algorithm that took least.
+/// Whether this is the fastest algorithm.
 fn is_fastest(seen: &Seen, name: &str) -> bool {
     let of = |name: &str| seen.row(name)[1].parse::<f64>().expect("a time");
     ["WINOGRAD_NONFUSED", "GEMM", "IMPLICIT_PRECOMP_GEMM"].iter().all(|other| of(name) <= of(other))
 }
 
-/// Whether it holds for all convolutions of which the rule was right, or wrong.
+/// Whether it holds for all convolutions for which the heuristics were right, or wrong.
 fn of_the_rule(seen: &Seen, was: &str, holds: fn(f64, f64, &str) -> bool) -> bool {
     let (rule, later) = (seen.numbers("rule_time"), seen.numbers("later_time"));
     let (verdicts, paid_back) = (seen.texts("rule_was"), seen.texts("paid_back"));
@@ -151,12 +151,12 @@ fn of_the_rule(seen: &Seen, was: &str, holds: fn(f64, f64, &str) -> bool) -> boo
     those.peek().is_some() && those.all(|index| holds(rule[index], later[index], &paid_back[index]))
 }
 
-/// Whether the first losses are printed alike.
+/// Whether the printed first losses are equal.
 fn losses_agree(seen: &Seen) -> bool {
     seen.texts("loss")[0] == seen.texts("again")[0]
 }
 
-/// Of which of the two gradients a fixed order takes longer.
+/// For each of the two gradients, whether a fixed order takes longer.
 fn slowed(seen: &Seen) -> [bool; 2] {
     let times = seen.numbers("gradient_time");
     [times[1] > 1.09 * times[0], times[3] > 1.09 * times[2]]

@@ -264,7 +264,7 @@ const PAGEABLE: usize = 1;
 const LOADER: usize = 2;
 const WAITS: usize = 3;
 
-/// Only from pinned memory does a call with `non_blocking` take less than half of what it takes without.
+/// Whether a call with `non_blocking` takes less than half the time, but only from pinned memory.
 fn frees_from_pinned(seen: &Seen) -> bool {
     let calls = seen.numbers("call_time");
     [2, 3, 6, 7].into_iter().all(|index| (calls[index] < 0.5 * calls[index - 2]) == (index >= 6))
@@ -274,7 +274,7 @@ fn overlaps_on_another_stream(seen: &Seen) -> bool {
     seen.texts("overlap") == ["no", "yes"].repeat(4)
 }
 
-/// The time of an epoch of section 4, as a share of another's.
+/// The time of an epoch of section 4, relative to another's.
 fn ratio(seen: &Seen, one: usize, other: usize) -> f64 {
     let times = seen.numbers("epoch_time");
     times[one] / times[other]
@@ -285,7 +285,7 @@ fn share_of_copies(seen: &Seen, index: usize) -> f64 {
     seen.numbers("copy_time")[index] / seen.numbers("epoch_time")[index]
 }
 
-/// The least that workers make of a time, as a share of it without them.
+/// The shortest time with workers, relative to that without.
 fn best(times: &[f64]) -> f64 {
     times[1..].iter().fold(f64::INFINITY, |least, time| least.min(time / times[0]))
 }
@@ -294,7 +294,7 @@ fn best_of_pictures(seen: &Seen) -> f64 {
     best(&seen.numbers("pictures_epoch_time"))
 }
 
-/// Of the multiprocessors few have work in the loop with tiny batches, as long as kernels run.
+/// Whether fewer multiprocessors have work in the loop with tiny batches, while kernels run.
 fn tiny_fill_less(seen: &Seen) -> bool {
     let (active, busy) = (seen.numbers("starved_sm_active"), seen.numbers("starved_utilization"));
     active[TINY] / busy[TINY] < 0.7 * active[WAITS] / busy[WAITS]

@@ -8,7 +8,7 @@ pub const CLAIMS: Claims = Claims {
         &["--gpu", "sim:h200x8", "--batch-size", "64"],
         &["--gpu", "sim:rtx4090x3"],
     ],
-    // Those with another seed, and with less memory, say nothing else.
+    // Other seeds, and less memory, do not change the text.
     machines: 9,
     claims: &[
         // 1
@@ -126,7 +126,7 @@ fn last(seen: &Seen, name: &str) -> f64 {
     seen.numbers(name).last().copied().unwrap_or(f64::NAN)
 }
 
-/// Into how many parts ten rows are cut.
+/// The number of parts that ten rows are divided into.
 fn parts_of_ten(seen: &Seen) -> usize {
     seen.texts("parts")[0].split(", ").count()
 }

@@ -56,7 +56,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
-        "That makes the CPU slower", // what a wrong cure would do
+        "That makes the CPU slower", // the effect of a wrong cure
         "with a smaller batch at one that is later still",
         "Then the GPU would compute for most of the epoch",
     ],

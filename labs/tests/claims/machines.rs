@@ -1,4 +1,4 @@
-//! The machines that every lab is run on: the cards that the course knows, and some that nobody has built.
+//! The machines that every lab runs on: the cards that the course knows, and some invented ones.
 
 use super::Claims;
 use crate::said;
@@ -8,25 +8,25 @@ use std::fmt;
 use std::path::PathBuf;
 use todevice::{Machine, cuda};
 
-/// Files of cards that nobody has built: what `--gpu sim:FILE.profile` takes.
+/// Profiles of invented cards, for `--gpu sim:FILE.profile`.
 const CARDS: &[(&str, &str)] = &[
-    // Everything waits for the GPU.
+    // The GPU is the bottleneck.
     ("slow-card", "like = t4\nfp32 = 300\ngemm_factor = 0.5\ntensor_f16 = 600\ndram = 20\n"),
-    // The host is not what anything waits for.
+    // The host is never the bottleneck.
     (
         "fast-link",
         "like = h200\npinned_to_device = 400\npinned_to_host = 400\npageable_to_device = 200\n\
          pageable_to_host = 200\ncopy_latency = 0.2\n",
     ),
-    // Everything waits for the copies.
+    // Copies are the bottleneck.
     (
         "slow-link",
         "like = rtx4090\npinned_to_device = 1.5\npinned_to_host = 1.5\npageable_to_device = 1.2\n\
          pageable_to_host = 1.2\n",
     ),
-    // Everything waits for launches.
+    // Launches are the bottleneck.
     ("slow-launches", "like = t4\nlaunch_latency = 40\nkernel_gap = 8\nsmallest_kernel = 12\n"),
-    // As `calibrate` writes them, of a card that has no built-in profile.
+    // As written by `calibrate` for a card without a built-in profile.
     (
         "calibrated",
         "like = h200\nname = NVIDIA A100-SXM4-80GB\ncapability = 8.0\nmultiprocessors = 108\n\
@@ -37,11 +37,11 @@ const CARDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A host that nobody has bought: what `--host FILE.host` takes.
+/// An invented host, for `--host FILE.host`.
 const SLOW_HOST: &str = "like = laptop\nlaunch = 60\ncopy = 60\nsynchronize = 30\ndispatch = 20\n\
      memory_of_one_core = 2\nmemory_of_all_cores = 4\ngemm_of_one_core = 5\ngemm_of_all_cores = 15\n";
 
-/// The flags of the others: these first, and these last.
+/// All other machines: these lists come before and after the invented ones.
 const MACHINES: &[&[&str]] =
     &[&["--gpu", "none"], &["--gpu", "sim:t4"], &["--gpu", "sim:rtx4090"], &["--gpu", "sim:h200"]];
 const VARIANTS: &[&[&str]] = &[
@@ -54,7 +54,7 @@ const VARIANTS: &[&[&str]] = &[
 pub struct Run {
     machine: Vec<String>,
     knobs: &'static [&'static str],
-    /// Whether `CUDA_LAUNCH_BLOCKING=1` stands in the environment.
+    /// Whether `CUDA_LAUNCH_BLOCKING=1` is in the environment.
     blocking: bool,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Run {
 }
 
 impl Run {
-    /// What the lab says, if it does not fail.
+    /// The lab's output, unless it fails.
     pub fn captured(&self, lab: &'static str) -> Result<Cow<'static, Captured>, String> {
         let machine: Vec<&str> = self.machine.iter().map(String::as_str).collect();
         let flags = [&machine[..], self.knobs].concat();
@@ -89,12 +89,12 @@ impl Run {
     }
 }
 
-/// A T4 with the lab's usual knobs.
+/// A T4 with the lab's usual flags.
 pub fn t4() -> Run {
     Run { machine: ["--gpu", "sim:t4"].map(str::to_owned).to_vec(), knobs: &[], blocking: false }
 }
 
-/// Every machine with the lab's usual knobs, and a T4 or an H200 in turn with each of the others.
+/// Every machine with the lab's usual flags, and a T4 or an H200 in turn with each of the others.
 pub fn runs(claims: &Claims) -> Vec<Run> {
     let flags = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect::<Vec<String>>();
     let made_up = CARDS.iter().map(|(name, text)| {
@@ -115,7 +115,7 @@ pub fn runs(claims: &Claims) -> Vec<Run> {
     runs
 }
 
-/// A file of this name, with this text.
+/// Writes a file with this name and text.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();

@@ -1,8 +1,8 @@
-//! What labs say of their own figures holds on machines of every kind.
+//! Checks that the labs' claims about their own figures hold on machines of every kind.
 //!
-//! A lab's sentence that judges ("the second is slower") is listed here with what must then be true of the figures that
-//! the lab itself has shown. Every lab runs on every machine of [`MACHINES`], with every set of its knobs; a sentence with
-//! a word that judges and no claim is a mistake, and so is a claim that no machine made.
+//! Each judging sentence of a lab ("the second is slower") is listed here with a condition on the figures that the lab
+//! has shown. Every lab runs on every machine of [`MACHINES`], with every set of its flags. A sentence with a judging
+//! word but no claim is a mistake, and so is a claim that no machine makes.
 
 mod machines;
 mod seen;
@@ -26,22 +26,22 @@ use rayon::prelude::*;
 use seen::Seen;
 use std::collections::BTreeSet;
 
-/// A sentence of a lab, and what it says of the figures before it.
+/// A sentence of a lab, and its condition on the figures before it.
 pub struct Claim {
     /// Words that only this sentence has.
     says: &'static str,
     holds: fn(&Seen) -> bool,
 }
 
-/// What a lab claims, with which knobs it is run, and which of its judging sentences hang on no figure.
+/// A lab's claims, its sets of flags, and its judging sentences that depend on no figure.
 pub struct Claims {
     lab: &'static str,
-    /// Flags besides `--gpu`; or instead of it, if they begin with it.
+    /// Flags besides `--gpu`, or including it, if they begin with it.
     knobs: &'static [&'static [&'static str]],
-    /// How many of the machines it is run on, from the first: fewer where a run takes long.
+    /// The number of machines that the lab runs on, from the first: fewer if a run takes long.
     machines: usize,
     claims: &'static [Claim],
-    /// Words of sentences that are true by definition, whatever the machine.
+    /// Words of sentences that are true by definition, on any machine.
     by_definition: &'static [&'static str],
 }
 
@@ -60,7 +60,7 @@ const ALL: &[&Claims] = &[
     &lab_13::CLAIMS,
 ];
 
-/// Words that compare, or that say how much.
+/// Words that compare or quantify.
 const JUDGING: &[&str] = &[
     "all the time",
     "almost",
@@ -127,7 +127,7 @@ fn judges(sentence: &str) -> bool {
     JUDGING.iter().any(|judging| words.contains(&format!(" {judging} ")))
 }
 
-/// Lab 00 tells of the reader's own computer, which has no figures to judge.
+/// Lab 00 describes the reader's own computer, which has no figures to judge.
 #[test]
 fn every_lab_but_the_first_has_its_claims() {
     assert!(ALL.iter().map(|claims| claims.lab).eq(LABS[1..].iter().map(|lab| lab.name)), "claims/mod.rs");
@@ -171,11 +171,10 @@ fn fail_with(mut mistakes: Vec<String>) {
     assert!(mistakes.is_empty(), "{} mistakes:\n{}", mistakes.len(), mistakes.join("\n"));
 }
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Default)]
 struct Report {
     mistakes: Vec<String>,
-    /// The claims it made.
     said: Vec<&'static str>,
 }
 

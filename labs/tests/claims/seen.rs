@@ -1,17 +1,17 @@
-//! What a run had shown when it said a sentence. Claims use what they need.
+//! The figures of a run before a sentence. Each claims file uses only part of this.
 #![allow(dead_code)]
 
 use labs::prediction::{Key, Kind};
 use labs::{Cell, Event, Figure, Value, render_text};
 
-/// The events of a section, and of the whole run: a verdict may follow its figures or stand before them.
+/// The events of a section, and of the whole run: a verdict may come after or before its figures.
 pub struct Seen<'a> {
     run: &'a [Event],
     section: &'a [Event],
 }
 
 impl<'a> Seen<'a> {
-    /// The figures of a name: of this section, or else of the run.
+    /// The figures with a name: of this section, or else of the run.
     fn figures(&self, name: &str) -> Vec<&'a Figure> {
         let of = |events: &'a [Event]| -> Vec<&'a Figure> {
             events.iter().flat_map(Event::figures).filter(|figure| figure.name == name).collect()
@@ -20,7 +20,7 @@ impl<'a> Seen<'a> {
         if here.is_empty() { of(self.run) } else { here }
     }
 
-    /// The numbers of the figures of a name, as they were shown one after the other.
+    /// The numbers of the figures with a name, in order.
     pub fn numbers(&self, name: &str) -> Vec<f64> {
         let number = |figure: &Figure| match &figure.value {
             Value::Int(count) => *count as f64,
@@ -32,22 +32,21 @@ impl<'a> Seen<'a> {
         numbers
     }
 
-    /// The same of figures that another section has shown.
+    /// The same for figures of another section.
     pub fn numbers_of_the_run(&self, name: &str) -> Vec<f64> {
         Seen { run: self.run, section: &[] }.numbers(name)
     }
 
-    /// The number that the first figure of a name shows.
+    /// The number of the first figure with a name.
     pub fn number(&self, name: &str) -> f64 {
         self.numbers(name)[0]
     }
 
-    /// Whether there is such a figure.
     pub fn has(&self, name: &str) -> bool {
         !self.figures(name).is_empty()
     }
 
-    /// What figures of a name say, in words.
+    /// The texts of the figures with a name.
     pub fn texts(&self, name: &str) -> Vec<String> {
         self.figures(name).into_iter().map(Figure::printed_value).collect()
     }
@@ -73,7 +72,7 @@ impl<'a> Seen<'a> {
             .unwrap_or_else(|| panic!("no table has a row {first}"))
     }
 
-    /// The answer to a prediction, as the lab gave it.
+    /// The lab's answer to a prediction.
     pub fn answer(&self, id: &str) -> &'a Key {
         let mut answers = self.run.iter().filter_map(|event| match event {
             Event::Answer(answer) if answer.prediction.id == id => Some(&answer.key),
@@ -87,12 +86,12 @@ impl<'a> Seen<'a> {
         matches!(self.answer(id), Key::Named(named) if named == name)
     }
 
-    /// Whether what was printed in this section contains these words: a line, a report, a table.
+    /// Whether a line, a report or a table of this section contains these words.
     pub fn shows(&self, words: &str) -> bool {
         render_text::render(self.section).contains(words)
     }
 
-    /// The sentence of this section that begins so.
+    /// The sentence of this section with this beginning.
     pub fn sentence(&self, begins: &str) -> String {
         let paragraphs = self.section.iter().filter_map(|event| match event {
             Event::Prose(text) => Some(text.printed()),
@@ -103,7 +102,7 @@ impl<'a> Seen<'a> {
             .unwrap_or_else(|| panic!("nothing begins {begins}"))
     }
 
-    /// What the lab runs on: `cpu`, `cuda:0`.
+    /// The device of the lab: `cpu`, `cuda:0`.
     pub fn device(&self) -> &'a str {
         let header = self.run.iter().find_map(|event| match event {
             Event::Header(header) => Some(header.device.as_str()),
@@ -120,8 +119,8 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The sentences of a run, each with what had been seen: those of paragraphs, and those that come with the answer to a
-/// prediction, for the reader who was right and for the one who was not.
+/// The sentences of a run, each with the events before it: sentences of paragraphs, and of replies to a right and to a
+/// wrong prediction.
 pub fn sentences(run: &[Event]) -> Vec<(String, Seen<'_>)> {
     let starts: Vec<usize> =
         (0..run.len()).filter(|index| matches!(run[*index], Event::Section { .. })).collect();
@@ -149,7 +148,6 @@ pub fn sentences(run: &[Event]) -> Vec<(String, Seen<'_>)> {
     sentences
 }
 
-/// The sentences of a text.
 fn split(text: &str) -> Vec<String> {
     let ends = |at: &usize| text[..*at].ends_with(['.', '?', '!', ':']);
     let mut sentences = Vec::new();

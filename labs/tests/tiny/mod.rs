@@ -1,4 +1,4 @@
-//! A lab that says one of everything, to try the sink on.
+//! A lab with one event of each kind, to test sinks.
 
 use labs::{
     Entry, Lab, Prediction, Result, Table, cli::count, exact, hardware, measured, modelled, row, text,

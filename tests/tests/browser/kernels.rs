@@ -66,7 +66,7 @@ fn a_mistake_is_typed_shown_mended_and_the_kernel_runs_all_with_the_keyboard() {
     let address = browser.value("location.href");
     let before = source(&browser);
     cursor_after(&browser, "a[i] + b[i]");
-    // Keys that mdBook has for itself, and one that makes the name unknown.
+    // Keys that mdBook uses, and one that makes the name unknown.
     browser.press(&["s", "?", "/"]);
     wait_for_state(&browser, "1 error: line 8, ");
     assert_eq!(lines_with(&browser, "is-wrong"), json!([8]));
@@ -255,7 +255,7 @@ fn a_warp_is_followed_step_by_step() {
         browser.value(&format!("{KERNEL}.querySelector('[aria-label=\"Step forward\"]').focus()"));
         browser.press(&[ENTER, ENTER]);
         assert!(says().contains("lanes 0–7."), "{}", says());
-        // A warp that is not there leaves this one, and says which there are.
+        // An invalid warp keeps this one, and the message lists the valid ones.
         browser.value(&format!(
             "(() => {{ const form = {KERNEL}.querySelector('.step-which'); form.elements.block.value = '9,9'; form.requestSubmit(); }})()"
         ));
@@ -265,7 +265,7 @@ fn a_warp_is_followed_step_by_step() {
     }
 }
 
-/// Each letter of the text field stands on its coloured copy, so both are of one height however lines wrap.
+/// Each letter of the text field is on top of its coloured copy, so both have the same height however lines wrap.
 #[test]
 fn the_editor_fits_the_narrowest_phone_and_its_letters_are_large_enough() {
     let browser = Browser::start();
@@ -308,7 +308,7 @@ fn without_javascript_and_in_print_there_are_the_program_and_its_record() {
     assert!(!shown(&browser, ".editor") && !shown(&browser, ".run-bar"));
 }
 
-/// A solution and two wrong kernels: one with a finding at its line, one with a figure that is too high.
+/// A solution and two wrong kernels: one with a finding at a line, one with a figure above its limit.
 #[test]
 fn a_puzzle_is_judged_and_solved() {
     const PUZZLE: &str = "document.getElementById('puzzle-05-shared')";
@@ -333,7 +333,7 @@ fn a_puzzle_is_judged_and_solved() {
         said(".kernel-result")
     };
     assert_eq!(said(".puzzle-state"), "");
-    // A name of the puzzle's own is known, one of nobody's is not.
+    // The puzzle's own names are known, others are not.
     type_in("__global__ void ranks(const float *a, int *out, int n) { out[0] = BLOCK + x; }");
     wait_until(
         &browser,
@@ -369,7 +369,7 @@ fn a_puzzle_is_judged_and_solved() {
     none(&browser.complaints());
 }
 
-/// A case is wrong as it is printed, and right once the mistake is repaired.
+/// A case fails as printed, and passes once the mistake is fixed.
 #[test]
 fn a_case_is_judged_and_solved() {
     const CASE: &str = "document.getElementById('case-off_by_one')";

@@ -166,7 +166,7 @@ fn check_registers((architecture, source, program): &Compiled) {
     }
 }
 
-/// Lab 12 reads these tables. `KEEP_REGISTERS=1` writes them anew.
+/// Lab 12 reads these tables. `KEEP_REGISTERS=1` rewrites them.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn the_table_of_registers_is_what_the_compiler_says_for_a_t4() {
@@ -175,7 +175,7 @@ fn the_table_of_registers_is_what_the_compiler_says_for_a_t4() {
     check_table("kernels/registers.txt", table);
 }
 
-/// The same of the ladders' programs. NVRTC compiles no host code, so it gets what stands before `main`.
+/// The same for the ladders' programs. NVRTC compiles no host code, so it gets the text before `main`.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn the_table_of_registers_of_the_ladders() {

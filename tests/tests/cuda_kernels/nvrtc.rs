@@ -23,7 +23,7 @@ pub struct Nvrtc(Library);
 /// A compiled source.
 pub struct Program {
     pub ptx: String,
-    /// What a thread of each kernel takes; none for a virtual architecture.
+    /// The resources of each kernel's thread; empty for a virtual architecture.
     pub needs: BTreeMap<String, Needs>,
 }
 
@@ -68,7 +68,7 @@ impl Nvrtc {
         }
         let made = self.compile_anew(name, text, architecture)?;
         let needs = spills::read(&made.log)?;
-        // Renamed when it is complete. What is not kept is made again.
+        // Renamed once complete. If that fails, it is compiled again next time.
         let unfinished = kept.with_extension(process::id().to_string());
         let _ = fs::write(&unfinished, format!("{}\0{}", made.ptx, made.log))
             .and_then(|()| fs::rename(&unfinished, &kept));

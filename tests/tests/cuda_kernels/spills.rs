@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-/// What a thread of a kernel takes.
+/// The resources of a kernel's thread.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     pub registers: u32,
-    /// Bytes that it keeps in memory since they do not fit into registers.
+    /// Bytes in memory that do not fit into registers.
     pub spilled: u32,
 }
 
-/// The needs of each kernel, as the messages of the assembler have them (`--ptxas-options=-v`). Any other message of the compiler is a
-/// mistake in the source, or should be silenced in it.
+/// Parses the resources of each kernel from the assembler's messages (`--ptxas-options=-v`). Any other message of the
+/// compiler is a mistake in the source, or should be silenced in it.
 pub fn read(log: &str) -> Result<BTreeMap<String, Needs>, String> {
     let mut found: BTreeMap<String, Needs> = BTreeMap::new();
     let mut kernel = None;

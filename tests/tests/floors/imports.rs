@@ -261,7 +261,7 @@ fn after_item(tokens: &[TokenTree], from: usize) -> usize {
     if tokens.get(end).is_some_and(|token| is_punct(token, ';')) { end + 1 } else { end }
 }
 
-/// The tokens of a module without tests and without the bodies of submodules, which have names of their own.
+/// The tokens of a module without tests and without the bodies of submodules, which have their own names.
 fn without_tests_and_modules(tokens: &[TokenTree]) -> Vec<TokenTree> {
     let mut code = Vec::new();
     let mut at = 0;

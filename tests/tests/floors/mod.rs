@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use imports::{arrows, circles, methods};
 
-/// The rooms of a crate from the ground up, and what is in each: files, and folders with all that no other room has.
+/// The rooms of a crate from the ground up, with their files and folders. A folder excludes files of other rooms.
 type Rooms = Vec<(String, Vec<String>)>;
 
-/// That `gpu` knows no tensor, the compiler sees to.
+/// The compiler ensures that `gpu` does not depend on `tensor`.
 const CRATES: [&str; 2] = ["gpu", "tensor"];
 
-/// The rooms of a crate as the tour in its `lib.rs` names them.
+/// The rooms of a crate, from the tour in its `lib.rs`.
 fn rooms(package: &str) -> Rooms {
     let text = std::fs::read_to_string(source(package).join("lib.rs")).unwrap();
     let table = text.lines().skip_while(|line| !line.starts_with("//! | room | files |")).skip(2);
@@ -55,7 +55,7 @@ fn found<'a>(rooms: &'a Rooms, file: &str) -> Option<(usize, &'a str)> {
     Some(fits.max()?.1)
 }
 
-/// The files of Rust below a folder, by their names from there.
+/// The Rust files below a folder, by relative name.
 fn files_below(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -80,7 +80,7 @@ fn every_file_is_in_a_room_that_the_tour_names() {
         let rooms = rooms(package);
         let files = files_below(&source(package));
         let is_homeless = |file: &&String| *file != "lib.rs" && found(&rooms, file).is_none();
-        // The tests of a file at the top are beside it.
+        // The tests of a top-level file are next to it.
         let homeless: Vec<&String> =
             files.iter().filter(is_homeless).filter(|file| !file.ends_with("/tests.rs")).collect();
         assert!(homeless.is_empty(), "{package}/src/lib.rs names no room of {homeless:?}");
@@ -91,7 +91,7 @@ fn every_file_is_in_a_room_that_the_tour_names() {
     }
 }
 
-/// What a crate shows it documents, and what it does not it keeps to itself.
+/// A crate documents its public items, and hides all others.
 #[test]
 fn no_module_is_public_but_hidden() {
     for package in CRATES {
@@ -124,7 +124,7 @@ fn imports_only_go_down() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Methods of the standard library's types: who calls one of that name need not mean ours.
+/// Methods of the standard library's types: a call of one of these names may not be ours.
 const COMMON_METHODS: &str = "all any as_ref borrow build copy_within count elapsed elements expand file find flatten get get_mut index insert \
     into_iter is_empty is_finite is_none iter join len line load lock max min name next push read remove replace set shape split start sum to_vec write";
 
@@ -132,7 +132,7 @@ const COMMON_METHODS: &str = "all any as_ref borrow build copy_within count elap
 fn methods_are_called_from_their_room_or_above() {
     let common: BTreeSet<&str> = COMMON_METHODS.split_whitespace().collect();
     let mut wrong = String::new();
-    // `gpu` stands on the figures, which have no rooms.
+    // `gpu` depends on the figures, which have no rooms.
     let mut below: BTreeSet<String> = methods(&source("gpu/figures")).defined.into_keys().collect();
     assert!(below.contains("time_of"), "methods are not found");
     for package in CRATES {
