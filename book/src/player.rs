@@ -29,7 +29,7 @@ pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, Strin
     module(course, labs, "labs", &["run-worker.js", "experiments-worker.js"])
 }
 
-/// As [`labs`], for the exercise checker.
+/// As [`labs()`], for the exercise checker.
 pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let target = course.root().join("target");
@@ -37,17 +37,17 @@ pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, 
     module(course, exercises, "exercises", &[ASKED])
 }
 
-/// As [`labs`], for the final assessment.
+/// As [`labs()`], for the final assessment.
 pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ASSESSMENT, "assessment", ASKED, told)
 }
 
-/// As [`labs`], for the table of errors.
+/// As [`labs()`], for the table of errors.
 pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ERRORS, "errors", "errors-worker.js", told)
 }
 
-/// As [`labs`], for the emulator of CUDA C++.
+/// As [`labs()`], for the emulator of CUDA C++.
 pub fn kernels(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::KERNELS, "kernels", ASKED, told)
 }
