@@ -74,7 +74,6 @@ pub fn evidence(course: &Course) -> Vec<Mistake> {
     score_page::mistakes(course)
 }
 
-/// The entries in the lists of all pages.
 pub struct Lists {
     /// Exceptions in `book/digits.toml`, each with its reason.
     pub exceptions: usize,

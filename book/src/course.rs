@@ -174,7 +174,6 @@ struct Ran {
     printed: OnceLock<String>,
 }
 
-/// The output of a lab in one of its runs.
 fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
     let flags = [run.flags, run.steady].concat();
     let ran = ran(lab, &flags);

@@ -13,7 +13,6 @@ use crate::{
     what_if,
 };
 
-/// Expands a directive to Markdown.
 pub fn markdown(
     course: &Course,
     page: &Page,

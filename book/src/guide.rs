@@ -339,7 +339,6 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     Ok(markdown + "\n</div>\n\n")
 }
 
-/// An option as Markdown.
 fn shown(prediction: &Prediction, option: &str) -> String {
     match prediction.kind {
         labs::prediction::Kind::Line(_) => format!("`{}`", option.trim()),

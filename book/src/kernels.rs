@@ -211,7 +211,6 @@ fn choices_of(course: &Course, folder: &str, ending: &str) -> String {
     choices(names_in(course, folder, ending).iter().map(String::as_str))
 }
 
-/// The names of a folder's entries with this ending.
 fn names_in(course: &Course, folder: &str, ending: &str) -> Vec<String> {
     let entries = fs::read_dir(course.root().join(folder)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -6,7 +6,6 @@ use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BadLink {
-    /// The built page with the link.
     pub page: String,
     pub link: String,
     /// The error as a sentence that includes the link.

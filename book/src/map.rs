@@ -100,7 +100,6 @@ fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
         .collect())
 }
 
-/// The prefix of a row's description.
 const ACTION: &str = "//:";
 
 fn is_pytorch(line: &Line) -> bool {

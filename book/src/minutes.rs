@@ -50,7 +50,6 @@ impl Work {
         }
     }
 
-    /// The sum for several pages of a chapter.
     pub fn and(self, other: Work) -> Work {
         Work {
             words: self.words + other.words,

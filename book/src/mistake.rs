@@ -10,7 +10,6 @@ pub struct Mistake {
     pub file: String,
     /// From 1.
     pub line: usize,
-    /// The error, and how to fix it.
     pub what: String,
 }
 
@@ -38,7 +37,6 @@ pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
     told.iter().map(line).collect()
 }
 
-/// The line number of a byte offset.
 pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes().iter().take(byte).filter(|&&byte| byte == b'\n').count()
 }

@@ -19,7 +19,6 @@ const LEFT_OUT: [(&str, &str); 3] = [
 
 const INLINE: [&str; 7] = ["a", "b", "code", "em", "i", "span", "strong"];
 
-/// Counts the words of a page whose directives are expanded.
 pub fn words(expanded: &str) -> usize {
     let mut html = String::new();
     push_html(&mut html, new_cmark_parser(expanded, &MarkdownOptions::default()));

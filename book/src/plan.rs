@@ -41,7 +41,6 @@ pub struct Chapter {
     pub optional: bool,
     /// Relative to the chapters folder; `None` until the page is written.
     page: Option<Spanned<String>>,
-    /// The further pages of the chapter.
     #[serde(default)]
     pub part: Vec<Part>,
     /// The minutes on its first page, once counted.

@@ -16,7 +16,6 @@ const ASKED: &str = "asked-worker.js";
 
 #[derive(Clone)]
 pub struct Module {
-    /// Its files, and those of its workers.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The path of the file that pages refer to.
     pub path: String,

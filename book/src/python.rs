@@ -88,7 +88,6 @@ pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
     mistakes
 }
 
-/// The anchors of a lab on pages.
 fn shown<'a>(pages: &'a str, number: &str) -> Vec<&'a str> {
     let start = format!("{{{{#lab-code {number} ");
     let lines = pages.lines().filter_map(|line| line.trim_end().strip_prefix(&start)?.strip_suffix("}}"));

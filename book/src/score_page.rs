@@ -68,7 +68,6 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(page + "\n</div>\n\n")
 }
 
-/// The built page with a prediction.
 fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, String> {
     for chapter in &all.chapters {
         for page in questions::pages(course.root(), &chapter.number)? {

@@ -31,7 +31,6 @@ use crate::html;
 use crate::publish::Missing;
 use crate::room::Place;
 
-/// Limits on the resources of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The maximum number of open connections. Beyond it, the longest idle connection is closed.
@@ -200,7 +199,6 @@ impl BookServer {
         accepting.abort();
     }
 
-    /// Ends [`serve`](BookServer::serve).
     pub fn stop(&self) {
         self.stopped.notify_one();
     }

@@ -27,7 +27,6 @@ pub struct Finding {
 pub struct Today {
     /// The word limit of the chapter until it is shortened.
     words: Option<Spanned<usize>>,
-    /// Numbers in prose, with surrounding words.
     digits: Vec<Spanned<String>>,
     /// Harness code on the page, with the name of its anchor.
     code: Vec<Spanned<String>>,

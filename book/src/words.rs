@@ -5,7 +5,6 @@ use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::html::NOTE;
 
-/// The maximum number of words in a chapter.
 pub const MOST: usize = 2200;
 
 /// The word counts of a page, by location.

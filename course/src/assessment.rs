@@ -86,7 +86,6 @@ fn seed_of(file: &Path) -> Result<u64, Stop> {
     assessment::seed_of(text).map_err(|what| of_file(&what))
 }
 
-/// Starts the assessment, or shows the work of its functions.
 pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
     let units: Vec<&'static Unit> = match function {
         None => UNITS.iter().collect(),
@@ -137,7 +136,6 @@ fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
     Stop { message: String::new(), exit_code: 1 }
 }
 
-/// One function on one machine, with its timeline.
 fn one_machine(looked: &Looked) -> String {
     let heading = format!("{} on {}", looked.unit.name, looked.case.named()).bold();
     format!("{heading}\n{}{}", one(looked), looked.seen.as_ref().map(timeline).unwrap_or_default())

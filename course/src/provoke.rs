@@ -9,7 +9,6 @@ use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::parallel::distributed;
 use todevice::prelude::*;
 
-/// A failing function, and the name of its kind.
 type Provoke = (&'static str, fn() -> Result<()>);
 
 macro_rules! provoked {
@@ -63,7 +62,6 @@ pub fn provoke(kind: &str) -> Option<(&'static str, Error)> {
     Some((body(name)?, error))
 }
 
-/// The body of a function in this file.
 fn body(name: &str) -> Option<&'static str> {
     let (_, after) = include_str!("provoke.rs").split_once(&format!("\nfn {name}() -> Result<()> {{\n"))?;
     let (body, _) = after.split_once("\n}\n")?;

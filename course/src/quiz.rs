@@ -52,7 +52,6 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The number of right answers, and of all answers.
 #[derive(Clone, Copy, Default)]
 struct Score {
     right: usize,

@@ -24,17 +24,14 @@ pub enum Format {
     Result,
 }
 
-/// An exercise in a report.
 pub struct Row {
     pub id: String,
     pub title: String,
     pub passed: bool,
     pub says: String,
-    /// The duration of the check.
     pub seconds: f64,
 }
 
-/// Prints a report of a student's stored results.
 pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
     let rows: Vec<Row> = all()
         .into_iter()

@@ -16,7 +16,6 @@ use crate::show::{count, name, text};
 use crate::standing::Standing;
 use crate::workplace::{Workplace, all_named, failed, wrong};
 
-/// Shows the progress, and what to do next.
 pub fn start(place: &Workplace) -> Result<(), Stop> {
     let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
     let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
@@ -153,7 +152,6 @@ pub fn timeline(seen: &Seen) -> String {
     format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
 }
 
-/// Checks one exercise, and stores the result.
 pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, Stop> {
     let library = place.library()?;
     let file = place.file(exercise);
@@ -164,7 +162,6 @@ pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, St
     Ok(checked)
 }
 
-/// The text after a check.
 pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
     let mut told = printed(&checked.printed);
     let text_of = checked.verdict.to_string();

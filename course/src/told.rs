@@ -11,7 +11,6 @@ pub enum Told {
     Chapter(String),
     Words(String),
     Item(String),
-    /// An objective, and whether it was shown.
     Objective {
         state: &'static str,
         words: String,

@@ -163,7 +163,6 @@ fn listen(send: Sender<String>) {
     }
 }
 
-/// Waits one interval for input.
 fn next(said: &Receiver<String>) -> Option<String> {
     match said.recv_timeout(LOOK) {
         Ok(said) => Some(said),

@@ -15,7 +15,6 @@ use crate::show::name;
 pub struct Workplace {
     pub folder: PathBuf,
     pub record: Record,
-    /// For temporary files.
     pub scratch: PathBuf,
 }
 
@@ -117,7 +116,6 @@ impl Workplace {
         Library::find(&self.scratch).map(crate::own::with_hosts).map_err(failed)
     }
 
-    /// The first unpassed exercise.
     pub fn next(&self) -> Option<&'static Exercise> {
         all().into_iter().find(|exercise| !self.record.passed(exercise.id))
     }

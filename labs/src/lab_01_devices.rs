@@ -808,7 +808,6 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The parameters of a model, for a drawing.
 fn things(model: &impl Module) -> Vec<Thing> {
     let thing = |(name, parameter): (String, Parameter)| {
         Thing::of(&name, Role::Parameter, &[parameter.tensor()])
@@ -816,7 +815,6 @@ fn things(model: &impl Module) -> Vec<Thing> {
     model.named_parameters().into_iter().map(thing).collect()
 }
 
-/// The name and the device of each parameter of a model.
 fn places(model: &impl Module) -> Vec<(String, String)> {
     let parameters = model.named_parameters().into_iter();
     parameters
@@ -927,5 +925,4 @@ fn chart(on_cpu: &[(usize, Duration)], on_gpu: &[(usize, Duration)]) -> String {
     )
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

@@ -645,5 +645,4 @@ fn place(tensor: &Tensor) -> Figure {
     exact("device", tensor.device().to_string())
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

@@ -1087,5 +1087,4 @@ fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Dur
     Ok(start.elapsed())
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

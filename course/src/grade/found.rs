@@ -18,7 +18,6 @@ pub struct Found {
     pub notes: Vec<String>,
 }
 
-/// A student's submitted files.
 #[derive(Debug, Default)]
 pub struct Handed {
     pub name: String,
@@ -146,7 +145,6 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
     found
 }
 
-/// A path for messages, relative to the scanned folder.
 fn shown(folder: &Path, path: &Path) -> String {
     crate::show::name(path.strip_prefix(folder).unwrap_or(path))
 }

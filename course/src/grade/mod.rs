@@ -51,7 +51,6 @@ pub struct Cell {
     pub attempts: usize,
 }
 
-/// A student, with a cell for each column.
 pub struct Graded {
     pub name: String,
     pub cells: Vec<Cell>,
@@ -131,7 +130,6 @@ fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     Ok((ids, is_final))
 }
 
-/// The message if there is nothing to grade.
 fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     let name = crate::show::name(folder);
     if !handed_in.is_empty() {

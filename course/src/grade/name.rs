@@ -10,7 +10,6 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::assessment::ID as FINAL;
 
-/// The meaning of a file's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// The id of an exercise, or `final`.

@@ -11,7 +11,6 @@ use crate::report::{Format, Row, junit, of_final};
 use crate::show::{count, text};
 use crate::workplace::failed;
 
-/// A mistake, and the students who made it.
 pub struct Common<'a> {
     pub id: &'static str,
     pub diagnosis: &'a str,

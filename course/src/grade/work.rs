@@ -65,20 +65,17 @@ pub struct Job {
     pub text: String,
 }
 
-/// The result of a job, and its duration.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub outcome: Outcome,
     pub seconds: f64,
 }
 
-/// The common data of all checks.
 pub struct Checks<'a> {
     pub library: &'a Library,
     pub exercises: &'a [&'static Exercise],
     pub seeds: [u64; 3],
     pub of_final: Option<u64>,
-    /// For temporary files.
     pub own: &'a Path,
 }
 
@@ -148,7 +145,6 @@ fn one(
     })
 }
 
-/// The start of a text, for a table row.
 pub fn first_line(text: &str) -> String {
     plain(text.lines().next().unwrap_or_default()).chars().take(120).collect()
 }

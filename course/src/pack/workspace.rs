@@ -21,7 +21,6 @@ fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
     failed(format!("{}: {error}", what.display()))
 }
 
-/// A package of this checkout's workspace.
 struct Member {
     name: String,
     folder: PathBuf,

@@ -49,7 +49,6 @@ impl Function<1> for Activation {
 }
 // ANCHOR_END: operation
 
-/// A layer of a network.
 impl Module for Activation {
     fn name(&self) -> &'static str {
         "Activation"

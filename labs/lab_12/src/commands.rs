@@ -84,7 +84,6 @@ fn case(options: &Options) -> Result<Said, String> {
     }
 }
 
-/// Judges the reader's file.
 fn judged(
     file: &str,
     (heading, explanation): (&str, &str),

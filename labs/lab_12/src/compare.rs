@@ -144,7 +144,6 @@ fn emulated(program: &Program) -> RunResult {
     Ok((run.output.clone(), run.exit_code()))
 }
 
-/// Returns the first difference between two results.
 fn difference(emulated: &(String, i32), real: &(String, i32)) -> Option<String> {
     let lines = |(output, code): &(String, i32)| -> Vec<String> {
         output.lines().map(str::to_owned).chain([format!("exit code {code}")]).collect()

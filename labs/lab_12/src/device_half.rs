@@ -82,7 +82,6 @@ pub fn device_half(text: &str) -> String {
 enum Token<'a> {
     Word(&'a str),
     Sign(char),
-    /// A preprocessor line.
     Directive,
     /// Spaces, comments, strings and characters.
     Space,

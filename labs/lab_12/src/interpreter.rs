@@ -20,7 +20,6 @@ use crate::model;
 pub struct Emulator {
     /// For messages.
     pub file: String,
-    /// The folder of included files.
     pub folder: PathBuf,
     /// The card that times are modelled on.
     pub profile: &'static Profile,
@@ -93,7 +92,6 @@ impl Emulated {
         bytes
     }
 
-    /// The CUDA error of a failed launch.
     fn error(&self, machine: &Machine, code: u32) -> DriverError {
         let (name, message) = errors::of(code);
         let finding = machine.findings.all.iter().find(|finding| finding.is_fatal);

@@ -11,7 +11,6 @@ use crate::limits::{Bound, Limit};
 use crate::programs::{Programs, Setting, counted, setting};
 use crate::smallest::{self, Smallest};
 
-/// A run with all checks.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// The gate that wrong elements fail, such as `wrong elements, fractions`.
@@ -67,7 +66,6 @@ impl Judgement {
         self.rejected.is_none() && self.fault.is_none() && !self.is_right()
     }
 
-    /// The hints of failed gates.
     pub fn advice(&self) -> Vec<&'static str> {
         let failed = self.gates.iter().filter(|gate| gate.passes() == Some(false));
         let mut advice: Vec<&str> =
@@ -76,7 +74,6 @@ impl Judgement {
         advice
     }
 
-    /// The names of failed gates.
     pub fn failed(&self) -> Vec<&'static str> {
         self.gates.iter().filter(|gate| gate.passes() == Some(false)).map(|gate| gate.name).collect()
     }

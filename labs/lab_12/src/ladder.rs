@@ -26,7 +26,6 @@ pub struct Ladder {
     kernel: &'static str,
     /// The `N` of the modelled times. The programs have a smaller one, so that a run of all blocks is short.
     pub size: u64,
-    /// The number of counted blocks.
     sample: u64,
     pub steps: &'static [Step],
 }
@@ -112,7 +111,6 @@ pub struct Table {
     pub reference: Reference,
 }
 
-/// A step's program, and the counters of its kernel.
 pub struct Counted {
     step: &'static Step,
     pub program: Program,

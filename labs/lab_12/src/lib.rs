@@ -41,7 +41,6 @@ use cuda_emulator::run::counters::Counters;
 use cuda_emulator::{Checks, Program, Rejected, report};
 use todevice_figures::profile::Profile;
 
-/// The default program.
 pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
 
 #[derive(Clone, Copy)]
@@ -118,7 +117,6 @@ pub fn compile(name: &str, text: &str) -> Said {
     errors(Program::checked(name, text, &|_| None))
 }
 
-/// The errors of a compilation as JSON.
 pub fn errors(compiled: Result<Program, Rejected>) -> Said {
     let (output, code) = match compiled {
         Err(rejected) => (report::json::rejected(&rejected), 2),

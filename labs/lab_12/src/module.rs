@@ -21,7 +21,6 @@ use cuda_emulator::Checks;
 
 use crate::{Said, Wanted, cases, is_json, puzzles, step, verdict};
 
-/// The name of the reader's file in reports.
 const FILE: &str = "my.cu";
 
 thread_local! {

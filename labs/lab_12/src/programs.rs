@@ -76,7 +76,6 @@ impl<'a> Programs<'a> {
     }
 }
 
-/// Runs a program and returns the counters of its kernel.
 pub fn counted(program: &Program) -> Option<Counters> {
     let mut machine = program.machine(Checks::MEMORY);
     machine.budget = BUDGET;

@@ -31,7 +31,6 @@ const HEADERS: &str = "#include <cmath>\n#include <cstdio>\n#include <cstring>\n
 /// Macros for kernels. The others are defined after the kernel, which may use their names as well.
 const OF_KERNEL: [&str; 2] = ["BLOCK", "BINS"];
 
-/// Finds the file of an `#include`.
 pub type Includes<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Puzzle {

@@ -46,7 +46,6 @@ impl Gpu {
     }
 }
 
-/// Compiles and runs a program on the first GPU of this computer.
 pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) -> Said {
     let refused = |errors: String| Said { output: String::new(), errors, code: 2 };
     let refused_here = |reason: String| refused(format!("error: --gpu real: {reason}\n"));
@@ -107,7 +106,6 @@ fn unsupported(program: &Program) -> Option<String> {
     Some(format!("a kernel that takes a struct, as {} does, is only emulated", kernel.name))
 }
 
-/// The first GPU, for a program.
 struct OnCard<'a> {
     driver: &'a Nvidia,
     kernels: HashMap<String, KernelId>,

@@ -147,7 +147,6 @@ pub fn options(text: &str) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// Sets the option `block`, `warp` or `launch`.
 pub fn set(wanted: &mut Wanted, name: &str, value: &str) -> Result<(), String> {
     match name {
         "block" => wanted.block = block(value)?,

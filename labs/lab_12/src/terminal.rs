@@ -42,7 +42,6 @@ Floating-point products and sums are never fused, as with nvcc's --fmad=false. T
 Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
 ";
 
-/// The next steps after the example.
 const NEXT: &str = "
 That was the example. To change it: cargo run --bin lab-12 -- --show > my.cu
 Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
@@ -53,7 +52,6 @@ struct Options {
     /// The name of a ladder to show instead of a run.
     ladder: Option<String>,
     wanted: Wanted,
-    /// The warp to step through.
     step: Option<step::Wanted>,
     show: bool,
     /// Runs on the real GPU.

@@ -12,7 +12,6 @@ use todevice::{Approximate, GpuSpec, cuda};
 use crate::activation::Activation;
 use crate::interpreter;
 
-/// The default file.
 pub const EXAMPLE: (&str, &str) = ("activation.cu", include_str!("../examples/activation.cu"));
 
 pub struct Options {
@@ -136,7 +135,6 @@ fn check_and_train(text: &str, options: &Options, said: &mut String) -> Result<u
     Ok(u8::from(differs))
 }
 
-/// An activation function in tensor operations.
 struct Known {
     name: &'static str,
     compute: fn(&Tensor) -> Result<Tensor>,

@@ -20,7 +20,6 @@ use crate::Result;
 pub struct Entry<O> {
     /// The name of the binary, `lab-03`. Its number is the chapter's, and never changes.
     pub name: &'static str,
-    /// The title of the chapter.
     pub title: &'static str,
     pub run: fn(&mut Lab, &O) -> Result<()>,
 }
@@ -177,7 +176,6 @@ fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
 struct Sections<'a> {
     /// The number of the section, and the part.
     wanted: Option<(&'a str, Option<&'a str>)>,
-    /// All sections so far.
     seen: Vec<String>,
     /// The parts of the wanted section so far.
     parts: Vec<&'static str>,
@@ -204,7 +202,6 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Updates the position in the lab.
     fn advance(&mut self, event: &Event) {
         let Some((number, part)) = self.wanted else { return };
         let was = self.is_there;
@@ -288,7 +285,6 @@ fn story(error: &(dyn std::error::Error + 'static)) -> String {
     error.downcast_ref::<Error>().map_or_else(|| error.to_string(), Error::report)
 }
 
-/// The output of a lab's run.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
     /// Standard output, as in a terminal without colours.
@@ -298,7 +294,6 @@ pub struct Captured {
     /// JSON Lines.
     pub json: String,
     pub events: Vec<Event>,
-    /// The format that `--format` selects.
     pub format: Format,
     /// The timeline for `--trace`.
     pub trace: Option<String>,

@@ -20,7 +20,6 @@ pub enum Event {
         /// The machine in words, if the section has its own.
         machine: Option<String>,
     },
-    /// A paragraph of explanation.
     Prose(Text),
     /// A question that the reader answers before reading on. A part of the section begins with it.
     Prediction(Prediction),
@@ -95,7 +94,6 @@ pub fn without_measured(events: &[Event]) -> Vec<Event> {
     events
 }
 
-/// The lab and its machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// The name of the binary, `lab-03`.
@@ -166,7 +164,6 @@ impl Table {
         self
     }
 
-    /// The figures, row by row.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.rows.iter().flatten().filter_map(|cell| match cell {
             Cell::Figure(figure) => Some(figure),

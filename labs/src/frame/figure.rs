@@ -21,7 +21,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name of the kind in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Exact => "exact",
@@ -40,7 +39,6 @@ impl Kind {
     }
 }
 
-/// The value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A count: examples, bytes, copies.
@@ -169,7 +167,6 @@ impl Figure {
         }
     }
 
-    /// Sets the text for the reader.
     pub fn label(self, label: impl Into<String>) -> Figure {
         Figure { label: label.into(), ..self }
     }
@@ -179,7 +176,6 @@ impl Figure {
         Figure { unit, ..self }
     }
 
-    /// Sets the digits after the point.
     pub fn digits(self, digits: u8) -> Figure {
         Figure { digits, ..self }
     }

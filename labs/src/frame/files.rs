@@ -252,7 +252,6 @@ impl Drop for Temporary {
     }
 }
 
-/// The ending of temporary names.
 const TEMPORARY: &str = ".new";
 
 /// Removes temporary files that no program holds any more.
@@ -312,7 +311,6 @@ mod tests {
         }
     }
 
-    /// Runs `work` in several threads at once.
     fn at_once<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let barrier = Barrier::new(count);
         let run = |number| {

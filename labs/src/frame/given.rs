@@ -16,7 +16,6 @@ pub fn give(name: &str, bytes: Vec<u8>) {
     GIVEN.with_borrow_mut(|given| given.insert(name.to_owned(), bytes));
 }
 
-/// The maximum size of a checkpoint.
 const LARGEST: u64 = 1 << 30;
 
 /// Reads a stored file, or one from the disk.

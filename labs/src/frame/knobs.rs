@@ -31,7 +31,6 @@ pub enum Takes {
     },
     /// One of these values, each with its description, if any.
     Choice(Vec<(String, String)>),
-    /// The reader's file.
     File,
     /// No value: the flag is set or not.
     Nothing,
@@ -121,7 +120,6 @@ fn range(command: &Command, flag: &str) -> Option<(u64, u64)> {
     Some((least.parse().ok()?, most.parse().ok()?))
 }
 
-/// The JSON for a page.
 pub fn to_json(knobs: &[Knob]) -> Json {
     let one = |Knob { flag, help, first, takes }: &Knob| {
         let mut json = json!({ "flag": flag, "help": help, "first": first });

@@ -131,7 +131,6 @@ impl<'a> Lab<'a> {
         Guess { prediction, said }
     }
 
-    /// Asks a question to think about.
     pub fn think(&mut self, id: &'static str, question: impl Into<String>) {
         self.tell(Event::Prediction(Prediction::think(id, question)));
     }
@@ -216,7 +215,6 @@ impl Warnings {
         warnings
     }
 
-    /// Emits the collected warnings.
     pub(crate) fn tell(&self, sink: &mut dyn Sink) {
         for message in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             sink.event(Event::Warning(message));
@@ -244,7 +242,6 @@ impl Progress {
         Progress(None)
     }
 
-    /// Advances the bar by `steps`.
     pub fn inc(&self, steps: usize) {
         if let Some(bar) = &self.0 {
             bar.inc(steps as u64);

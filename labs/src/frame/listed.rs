@@ -6,7 +6,6 @@ use todevice::Machine;
 use super::entry::{Captured, Stop};
 use super::lab::Sink;
 
-/// An entry in the list of labs.
 pub struct Listed {
     /// The name of the binary, `lab-03`.
     pub name: &'static str,

@@ -34,7 +34,6 @@ pub struct Prediction {
     pub raced: bool,
 }
 
-/// The possible answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     Choice(Vec<Choice>),
@@ -82,7 +81,6 @@ impl Possible {
 }
 
 impl Kind {
-    /// The name of the kind in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Choice(_) => "choice",
@@ -196,7 +194,6 @@ impl Prediction {
         self
     }
 
-    /// A question for an order.
     pub fn order<S: Into<String>>(
         id: &'static str,
         question: impl Into<String>,
@@ -228,7 +225,6 @@ impl Prediction {
         Prediction::new(id, question, Kind::Think)
     }
 
-    /// Sets the reason for the answer.
     pub fn because(self, because: impl Into<String>) -> Prediction {
         Prediction { because: because.into(), ..self }
     }
@@ -483,7 +479,6 @@ pub struct Guess {
     pub(crate) said: Option<Said>,
 }
 
-/// A prediction with its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub prediction: Prediction,
@@ -492,7 +487,6 @@ pub struct Answer {
     pub said: Option<Said>,
 }
 
-/// The quality of a guess.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Right,
@@ -646,7 +640,6 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// Rounds to as many digits as a reader needs.
 fn rounded(factor: f64) -> String {
     if factor < 10.0 {
         format!("{}", (factor * 10.0).round() / 10.0)

@@ -170,7 +170,6 @@ impl Record {
         exercise.insert("checks".to_owned(), checks.into());
     }
 
-    /// Whether an exercise has passed its check.
     pub fn passed(&self, id: &str) -> bool {
         self.of_exercise(id, "passed").and_then(Json::as_bool).unwrap_or(false)
     }
@@ -191,7 +190,6 @@ impl Record {
         self.0.get("final")?.as_object().filter(|result| result.contains_key("points"))
     }
 
-    /// Stores the result of the final assessment.
     pub fn assessed(&mut self, result: Map<String, Json>) {
         self.part("final").extend(result);
     }
@@ -201,7 +199,6 @@ impl Record {
         self.0.get("final")?.get("written")?.as_u64()
     }
 
-    /// Stores the seed of the final assessment.
     pub fn begun(&mut self, seed: u64) {
         self.part("final").insert("written".to_owned(), seed.into());
     }

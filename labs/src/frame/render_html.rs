@@ -6,7 +6,6 @@ use super::render_text::{self, Column, Palette, Renderer};
 /// The number of characters that a code block shows on a page without scrolling.
 const PAGE_WIDTH: usize = 80;
 
-/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -30,7 +29,6 @@ pub fn bytes(text: &str, exact: Option<&str>) -> String {
 /// The start of a note, which is not part of the sentence.
 pub const NOTE: &str = "<span class=\"exact\">";
 
-/// A picture with its caption.
 pub fn picture(drawing: &Drawing, caption: &str) -> String {
     let caption = escape(caption);
     let svg = match &drawing.narrow {

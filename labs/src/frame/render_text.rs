@@ -331,7 +331,6 @@ fn fill(paragraph: &str) -> String {
     filled(paragraph, WIDTH).join("\n")
 }
 
-/// Fills lines of this width.
 fn filled(paragraph: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {

@@ -47,7 +47,6 @@ impl Text {
         Text { raced: true, ..self }
     }
 
-    /// The text as a reader sees it.
     pub fn printed(&self) -> String {
         let printed = |part: &Part| match part {
             Part::Words(words) => words.clone(),

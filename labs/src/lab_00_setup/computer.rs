@@ -127,7 +127,6 @@ pub struct Found {
     pub path: Option<String>,
 }
 
-/// A missing or unusable driver.
 #[derive(Clone)]
 pub struct Unusable {
     pub trouble: DriverTrouble,
@@ -160,7 +159,6 @@ impl Nvidia {
         }
     }
 
-    /// Probes this computer.
     #[cfg(not(target_family = "wasm"))]
     pub fn here() -> Nvidia {
         let probe = todevice::cuda::probe();
@@ -195,7 +193,6 @@ impl Nvidia {
 }
 
 impl Computer {
-    /// The computer that this program runs on.
     #[cfg(not(target_family = "wasm"))]
     pub fn this() -> Computer {
         Computer {

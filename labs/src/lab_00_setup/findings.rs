@@ -5,7 +5,6 @@ use todevice::cuda::DriverTrouble;
 use super::computer::{Computer, Found, INSTALL, InstalledGpu, major};
 use super::hidden::{self, hides_all, is_without_gpu};
 
-/// The state of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Found,
@@ -41,7 +40,6 @@ pub struct Finding {
     pub more: Option<String>,
 }
 
-/// A step to take.
 #[derive(Debug)]
 pub struct Step {
     /// An instruction, without a full stop.

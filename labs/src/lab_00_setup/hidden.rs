@@ -20,7 +20,6 @@ pub struct Variable {
 const OF_PROGRAMS: &str = "CUDA_VISIBLE_DEVICES";
 const OF_CONTAINERS: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// The variables that are set.
 pub fn variables(computer: &Computer) -> Vec<Variable> {
     let is_set = |name: &str| {
         let value = computer.environment.get(name)?;

@@ -395,7 +395,6 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::new("laptop", &["--computer", "laptop", "--gpu", "none"], "no NVIDIA GPU"),
     Run::new("driver", &["--computer", "driver", "--gpu", "sim:t4"], "only a driver"),

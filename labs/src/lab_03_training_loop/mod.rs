@@ -231,7 +231,6 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     when_to_stop_the_clock(lab)
 }
 
-/// The number in a table's cell.
 fn number(cell: &Cell) -> Option<f64> {
     match cell {
         Cell::Figure(Figure { value: Value::Float(number), .. }) => Some(*number),
@@ -682,7 +681,6 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     Ok(())
 }
 
-/// Describes the timeline of a step.
 fn what_the_step_shows(trace: &Trace, done: Duration, computed: Duration) -> String {
     let kind = timed("", done).kind.name();
     let says =
@@ -788,7 +786,6 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
 /// With few cores, workers would cause a warning; without a GPU, pinned memory would.
 const STEADY: &[&str] = &["--num-workers", "0", "--pin-memory", "false"];
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { steady: STEADY, ..Run::NONE },
     Run {

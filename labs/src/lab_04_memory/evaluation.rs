@@ -79,7 +79,6 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The result of [`look`].
 struct Look {
     kept: u64,
     same: bool,

@@ -94,7 +94,6 @@ fn step(
 /// Stands for any use of a tensor.
 fn use_it(_tensor: &Tensor) {}
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

@@ -127,7 +127,6 @@ pub(super) fn two_remedies(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The cost of a forward and a backward pass.
 struct Cost {
     peak: u64,
     time: Duration,

@@ -262,7 +262,6 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The short name for a table.
 fn in_short(owner: &str) -> &str {
     owner.trim_start_matches("cuBLAS ")
 }

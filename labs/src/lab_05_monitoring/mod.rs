@@ -105,7 +105,6 @@ pub(crate) fn pause() {
     todevice::time::sleep(monitor::sample_period() + Duration::from_millis(1));
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

@@ -83,7 +83,6 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The meaning of the table's fields, in its order.
 fn fields() -> Table {
     Table::new(["field", "what it says"])
         .row(row!["CUDA UMD Version", "the newest CUDA that this driver can run"])

@@ -63,7 +63,6 @@ const LEARNED_FROM: usize = 8;
 /// Images, and the class of each.
 type Images = (Tensor, Tensor);
 
-/// The result of a training run.
 struct Trained {
     loss: f64,
     skipped: usize,

@@ -78,7 +78,6 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// PyTorch's name of a dtype.
 fn name_of(dtype: DType) -> &'static str {
     match dtype {
         DType::F16 => "float16",
@@ -105,13 +104,11 @@ fn first_product(device: Device) -> Result<()> {
     x.matmul(&x).map(drop)
 }
 
-/// The median of some times.
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]
 }
 
-/// A share in percent.
 fn percent(name: &'static str, share: f64) -> Figure {
     exact(name, 100.0 * share).unit("%").digits(0)
 }
@@ -142,7 +139,6 @@ fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
     Ok((profile.parse()?, name))
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

@@ -14,7 +14,6 @@ struct Format {
     name: &'static str,
     exponent: u32,
     fraction: u32,
-    /// The nearest number of the type.
     nearest: fn(f32) -> f32,
 }
 
@@ -76,7 +75,6 @@ impl Format {
         }
     }
 
-    /// The first number after 1.
     fn after_one(&self) -> String {
         ((1.0 + 2f64.powi(-(self.fraction as i32))) as f32).to_string()
     }

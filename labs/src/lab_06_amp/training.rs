@@ -247,7 +247,6 @@ fn watch(model: &nn::Sequential, x: &Tensor) -> Result<(Tensor, Vec<Tensor>)> {
 }
 // ANCHOR_END: watch
 
-/// The share of zeros.
 fn zeros(x: &Tensor) -> Result<f64> {
     x.eq(0.0)?.to(DType::F32)?.mean()?.item()
 }
@@ -387,7 +386,6 @@ fn histogram(numbers: &[f32]) -> String {
     lines.join("\n")
 }
 
-/// The result of a training run.
 struct Trained {
     loss: f64,
     accuracy: f64,

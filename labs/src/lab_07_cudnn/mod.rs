@@ -117,12 +117,10 @@ fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duratio
 }
 // ANCHOR_END: time_of
 
-/// Whether cuDNN computes convolutions here.
 fn has_cudnn(device: Device) -> bool {
     device.is_cuda() && cudnn::is_available()
 }
 
-/// Whether a device's tensor cores support TF32.
 fn has_tf32(device: Device) -> Result<bool> {
     Ok(compute_capability(device)? >= 8)
 }
@@ -191,7 +189,6 @@ fn yes_or_no(answer: bool) -> &'static str {
     if answer { "yes" } else { "no" }
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run::NONE,
     Run::T4,

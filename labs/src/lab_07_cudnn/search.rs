@@ -139,7 +139,6 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Why this algorithm is the fastest here.
 fn why_the_fastest(name: &str) -> &'static str {
     match name {
         "`WINOGRAD_NONFUSED`" => {

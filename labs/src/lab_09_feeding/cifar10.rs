@@ -8,7 +8,6 @@ use todevice::prelude::*;
 use crate::frame::files;
 use crate::{Lab, Table, exact, row};
 
-/// The source of the files.
 const UNPACKED: &str = "a file of cifar-10-binary.tar.gz, unpacked";
 
 /// A file of CIFAR-10 has 10,000 images.

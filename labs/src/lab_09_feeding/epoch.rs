@@ -71,7 +71,6 @@ impl Dataset for Prepared {
 }
 // ANCHOR_END: prepared
 
-/// Batches for the training loop.
 type Batches<'a> = Box<dyn Iterator<Item = Result<(Tensor, Tensor)>> + 'a>;
 
 // ANCHOR: train

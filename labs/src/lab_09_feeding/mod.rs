@@ -54,5 +54,4 @@ fn time_of<R>(run: impl FnOnce() -> Result<R>) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

@@ -198,7 +198,6 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The cost of a training step.
 struct Taken {
     time: Duration,
     /// The peak memory of each GPU.

@@ -125,7 +125,6 @@ fn time_of<R>(
     Ok((result, start.elapsed()))
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { what: "with no GPU: on eight simulated ones", ..Run::NONE },
     Run::T4,

@@ -63,7 +63,6 @@ pub(super) struct Replica {
     pub x: Tensor,
 }
 
-/// The first number of a network.
 fn first_number(net: &dyn Module) -> Result<f64> {
     net.parameters()[0].tensor().detach().select(0, 0)?.select(0, 0)?.item()
 }
@@ -146,7 +145,6 @@ fn trained(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// All numbers of a network.
 fn numbers_of(net: &dyn Module) -> Result<Vec<f32>> {
     let mut all = Vec::new();
     for parameter in net.parameters() {

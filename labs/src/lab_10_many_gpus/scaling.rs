@@ -127,7 +127,6 @@ impl Series {
     }
 }
 
-/// The peak memory of a GPU.
 fn peaks(rows: usize, weak: &Series, strong: &Series) -> Table {
     let mut table = Table::new([
         "GPUs".to_owned(),

@@ -49,7 +49,6 @@ impl Disk {
         }
     }
 
-    /// The size of a file in bytes.
     pub fn size(&self, name: &str) -> usize {
         self.files.borrow()[name].len()
     }

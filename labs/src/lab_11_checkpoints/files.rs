@@ -94,7 +94,6 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     Ok(())
 }
 
-/// Another GPU, if there is one.
 fn other_gpu(device: Device) -> Option<Device> {
     let others = (0..cuda::device_count()).map(Device::cuda);
     others.into_iter().find(|other| device.is_cuda() && *other != device)
@@ -191,7 +190,6 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     Ok(())
 }
 
-/// A copy of the last layer's weight.
 fn out_weight(net: &Actor) -> Result<Tensor> {
     let state = net.state_dict();
     let weight = state.get("out.weight");

@@ -51,5 +51,4 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4, Run::T4X2];

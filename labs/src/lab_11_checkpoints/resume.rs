@@ -14,7 +14,6 @@ use super::{Disk, Options};
 use crate::frame::given;
 use crate::{Figure, Lab, Prediction, Table, exact, rounded_by, row};
 
-/// The full state of a training run.
 struct Training {
     device: Device,
     epoch: i64,

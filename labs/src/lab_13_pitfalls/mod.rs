@@ -93,7 +93,6 @@ fn table(lab: &mut Lab, pitfalls: Vec<Pitfall>) {
     lab.table(rows);
 }
 
-/// The tested runs, which the book shows.
 pub const RUNS: &[Run] = &[
     Run { what: "with no GPU: on a simulated one", ..Run::NONE },
     Run::T4,

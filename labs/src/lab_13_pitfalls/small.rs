@@ -118,7 +118,6 @@ pub(super) fn slower_than_the_cpu(
     })
 }
 
-/// The CPU's time relative to the GPU's.
 fn ratio(name: &'static str, cpu: Duration, gpu: Duration) -> Cell {
     let ratio = cpu.as_secs_f64() / gpu.as_secs_f64();
     found(name, ratio).digits(2).into()

@@ -60,7 +60,6 @@ pub(super) fn time_of_a_step(
 
 /// The limit of section 3 in MiB.
 const LIMIT: u64 = 48;
-/// The batches to evaluate.
 const BATCHES: usize = 60;
 
 // ANCHOR: kept

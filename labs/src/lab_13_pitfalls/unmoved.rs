@@ -10,9 +10,7 @@ use super::training::{network, pictures, time_of_a_step, train_step};
 use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, hardware, row, text, timed};
 
-/// Images per step.
 const BATCH: usize = 512;
-/// Steps per run.
 const STEPS: usize = 5;
 
 pub(super) fn nothing_is_moved(

@@ -7,7 +7,6 @@ use todevice::{Machine, cuda};
 use super::pitfall::Pitfall;
 use crate::{Lab, Prediction, Table, exact, row, text};
 
-/// The number of copied values.
 const NUMBERS: usize = 1 << 16;
 
 // ANCHOR: routes

@@ -6,7 +6,6 @@ use todevice::profiles::{Figure, Status, Unit, figures};
 
 use crate::{Table, hardware, row};
 
-/// The figures of a card or a host.
 pub fn table<S: FigureSet>(set: &S) -> Table {
     let table = Table::new(["figure", "value", "unit", "status", "source"]);
     figures(set).fold(table, |table, (name, figure)| {
@@ -28,7 +27,6 @@ pub fn guesses<S: FigureSet>(set: &S) -> [usize; 2] {
     [guesses.count(), S::NAMES.len()]
 }
 
-/// The word for a figure's status.
 pub fn status(status: Status) -> &'static str {
     match status {
         Status::Datasheet => "datasheet",
@@ -56,7 +54,6 @@ fn readable(figure: &Figure) -> (f64, &'static str) {
 const MEBIBYTE: f64 = 1048576.0;
 const GIBIBYTE: f64 = 1024.0 * MEBIBYTE;
 
-/// Rounds to one digit after the point.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -103,7 +103,6 @@ fn facts() -> Result<String> {
     ))
 }
 
-/// The texts to hide in a report.
 struct Secrets {
     /// Hidden everywhere.
     folders: Vec<String>,
@@ -111,7 +110,6 @@ struct Secrets {
     names: Vec<String>,
 }
 
-/// The replacement for a secret.
 const HIDDEN: &str = "…";
 
 impl Secrets {

@@ -43,7 +43,6 @@ const HEAD: &str = "\
 /// A guess, doubled or halved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The card that the labs run on.
     pub card: &'static str,
     /// The name of the card's or the host's figure.
     pub figure: &'static str,
@@ -73,7 +72,6 @@ fn guesses<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, f64)> {
 }
 
 impl Change {
-    /// The changed value.
     fn value(&self) -> f64 {
         if self.doubled { 2.0 * self.value } else { 0.5 * self.value }
     }
@@ -114,7 +112,6 @@ pub struct Turn {
     pub after: String,
 }
 
-/// A line of the file.
 impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Turn { lab, section, change, before, after } = self;
@@ -140,7 +137,6 @@ struct Section {
 pub struct Said(Vec<Section>);
 
 impl Said {
-    /// The number of sentences and answers.
     pub fn count(&self) -> usize {
         let of = |section: &Section| {
             section.paragraphs.iter().map(Vec::len).sum::<usize>()

@@ -13,7 +13,6 @@ struct Copy {
     bytes: u64,
 }
 
-/// All managed allocations of a program.
 #[derive(Default)]
 pub struct Managed {
     copies: Vec<Copy>,

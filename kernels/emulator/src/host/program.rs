@@ -16,7 +16,6 @@ use crate::source::{Errors, Files};
 use crate::syntax::sides::both_sides;
 use std::time::{Duration, Instant};
 
-/// A compiled program.
 pub struct Program {
     pub files: Files,
     pub main: Option<ir::Program>,
@@ -37,7 +36,6 @@ impl Rejected {
     }
 }
 
-/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub output: String,
@@ -104,7 +102,6 @@ impl Program {
         Some((at as u32, &self.kernels[at]))
     }
 
-    /// Runs `main`.
     pub fn run(&self, checks: Checks) -> Option<Run> {
         self.run_within(checks, LAUNCH_BUDGET)
     }

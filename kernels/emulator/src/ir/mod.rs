@@ -259,7 +259,6 @@ pub enum VoteKind {
     ReduceAnd,
     ReduceOr,
     ReduceXor,
-    /// No operand.
     Sync,
 }
 
@@ -489,7 +488,6 @@ pub struct Program {
     pub debug: debug::Debug,
 }
 
-/// The number of rows of a value.
 pub fn rows_of(ty: Prim) -> u32 {
     match ty {
         Prim::I64 | Prim::U64 | Prim::F64 => 2,

@@ -11,7 +11,6 @@ use super::registers::ALL;
 use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
 
-/// The memory that an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     Heap,
@@ -515,7 +514,6 @@ pub fn bytes(count: u64) -> String {
     format!("{} byte{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// Formats a number with thousands separators.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -8,7 +8,6 @@ use crate::ir::Program;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Ready,
-    /// At a barrier of the block.
     Barrier,
     /// At a warp-synchronous operation with this mask.
     Lanes(u32),

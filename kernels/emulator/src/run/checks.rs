@@ -48,7 +48,6 @@ pub struct Thread {
     pub block: [u32; 3],
 }
 
-/// A line of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     pub text: String,
@@ -69,7 +68,6 @@ pub struct Finding {
     pub notes: Vec<String>,
     /// The number of times that it was found at these positions.
     pub count: u64,
-    /// Whether it ends the launch.
     pub is_fatal: bool,
 }
 

@@ -13,7 +13,6 @@ type ThreadId = (u32, u16);
 /// For each address, the length of its list at the last acquire.
 type Known = HashMap<u64, u32>;
 
-/// The maximum number of addresses that a thread remembers.
 const MOST_KNOWN: usize = 4096;
 
 /// A release by a thread. It covers the thread's work before its fence, its warp's work before the last `__syncwarp`,

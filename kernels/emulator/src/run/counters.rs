@@ -8,7 +8,6 @@ use super::operations::addresses;
 use crate::ir::{Address, Bin, LANES, Op, Prim, Program, Scaled, size_of, space};
 use std::collections::HashMap;
 
-/// Global memory accesses of warps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     pub requests: u64,
@@ -26,7 +25,6 @@ pub struct Wavefronts {
     pub conflicts: u64,
 }
 
-/// The counters of a kernel over all its launches.
 #[derive(Clone, Debug)]
 pub struct Counters {
     pub kernel: u32,
@@ -67,7 +65,6 @@ pub struct Counters {
     updates: HashMap<u64, u64>,
 }
 
-/// The accesses of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
     /// The width of the hardware's access in bytes; 0 for no access, or for a part of an earlier vector access.

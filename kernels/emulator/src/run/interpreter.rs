@@ -41,7 +41,6 @@ pub enum Paused {
     GaveWay,
 }
 
-/// The functions that host code calls.
 pub trait Environment {
     fn call(
         &mut self,
@@ -79,7 +78,6 @@ pub struct Runner<'a> {
     pub shared_stretches: Vec<Stretch>,
     pub dynamic_start: u32,
     pub counters: Option<Counters>,
-    /// Records the steps of one warp.
     pub recorder: Option<Box<Recorder>>,
     pub first_constant: u32,
     block: u32,

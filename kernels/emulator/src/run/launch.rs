@@ -42,7 +42,6 @@ pub struct Machine {
     pub sample: Option<u64>,
     /// Whether a kernel that may use managed memory could still be running on a real card.
     pub is_busy: bool,
-    /// Whether the output limit is reached.
     pub is_full: bool,
 }
 

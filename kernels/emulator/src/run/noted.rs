@@ -33,7 +33,6 @@ struct Noted {
     at: [u32; LANES],
 }
 
-/// The lanes that make an access.
 #[derive(Clone, Copy)]
 struct Lanes {
     warp: u32,

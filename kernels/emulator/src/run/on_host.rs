@@ -136,7 +136,6 @@ fn accessible<const N: usize>(space: &Space, address: u64, align: u8, rule: (u8,
 }
 
 impl Runner<'_> {
-    /// Runs the program from its first instruction until it exits.
     pub fn run_host(&mut self) -> Result<(), Stop> {
         let program = self.program;
         let mut lane = Lane::new(program);

@@ -95,7 +95,6 @@ pub fn convert(warp: &mut Warp, from: Prim, to: Prim, d: u32, a: u32, mask: u32)
     }
 }
 
-/// The active lanes that take a branch.
 #[inline(always)]
 pub fn taken(warp: &Warp, c: u32, when: bool, mask: u32) -> u32 {
     let c = warp.registers.row::<u32>(c);

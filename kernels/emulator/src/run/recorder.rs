@@ -33,7 +33,6 @@ pub struct Recorder {
     /// The shown contents of the shared variables, and all shared bytes with their states at that time.
     cells: Vec<Vec<Content>>,
     shared: Space,
-    /// The step in progress.
     open: Option<Open>,
     /// The statement of the barrier that the warp waits at.
     barrier: Option<u32>,
@@ -122,7 +121,6 @@ impl Recorder {
         self.is_done |= self.is_at_launch();
     }
 
-    /// Prepares for the next instruction of a group.
     fn before(&mut self, runner: &Runner, block: &Block, warp: &Warp, group: &Group) {
         let program = runner.program;
         let debug = &program.debug;
@@ -156,7 +154,6 @@ impl Recorder {
         }
     }
 
-    /// Records the effects of an instruction.
     fn after(&mut self, runner: &Runner, block: &Block, warp: &Warp, group: &Group, is_error: bool) {
         let debug = &runner.program.debug;
         let (pc, mask) = (group.pc, group.mask);

@@ -4,7 +4,6 @@ use super::launch::Shape;
 use crate::ir::LANES;
 use crate::ir::debug::Kind;
 
-/// The warp to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// From 1.
@@ -25,11 +24,9 @@ pub struct Recording {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All lanes have ended.
     Returned,
     /// Too many steps.
     Limit,
-    /// An error ended the launch.
     Error,
 }
 
@@ -46,7 +43,6 @@ pub struct Step {
     /// Shared cells that other warps changed since the previous step.
     pub others: Vec<Cells>,
     pub accesses: Vec<Access>,
-    /// The lanes that ended.
     pub exited: u32,
     /// Live lanes that are not active, and their next statement; `None` at the kernel's end.
     pub elsewhere: Vec<(u32, Option<u32>)>,
@@ -57,7 +53,6 @@ pub enum Event {
     None,
     /// The lanes wait at a barrier.
     Barrier,
-    /// The barrier has opened.
     Opened,
     /// The lanes wait for other lanes of their warp.
     Lanes,
@@ -115,7 +110,6 @@ pub struct Region {
     pub start: u64,
     pub range: std::ops::RangeInclusive<u64>,
     pub element_size: u64,
-    /// The type of an element, if known.
     pub kind: Option<Kind>,
 }
 

@@ -12,9 +12,7 @@ pub const MOST_OF_HOST: usize = 64 << 20;
 #[derive(Clone, Default)]
 pub struct Stack {
     calls: Vec<u32>,
-    /// The contents of the saved rows.
     saved: Vec<u64>,
-    /// The size of the local variables.
     bytes: u64,
 }
 
@@ -62,7 +60,6 @@ impl Stack {
 }
 
 impl Runner<'_> {
-    /// Enters a function with all lanes of a group.
     pub fn enter(&mut self, block: &Block, warp: &mut Warp, mask: u32, pc: u32) -> Result<(), Stop> {
         let program = self.program;
         let Op::Call { frame, .. } = program.ops[pc as usize] else { return Ok(()) };

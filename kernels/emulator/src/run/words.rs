@@ -104,7 +104,6 @@ impl Runner<'_> {
         }
     }
 
-    /// Finds a stretch that contains all these words.
     #[cold]
     #[inline(never)]
     fn find_stretch(

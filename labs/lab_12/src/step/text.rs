@@ -7,7 +7,6 @@ use cuda_emulator::{Files, Program, Run};
 use super::json::{accessed, cell_values};
 use super::values::{Series, Value};
 
-/// The maximum width of the source column.
 const WIDEST: usize = 48;
 
 pub fn text(program: &Program, run: &Run, recording: &Recording) -> String {

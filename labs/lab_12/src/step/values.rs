@@ -16,7 +16,6 @@ pub enum Value {
     Float(String, f64),
     /// Elements from the start of the named memory.
     Pointer(String, i64),
-    /// Any other pointer.
     Address(String),
 }
 

@@ -92,7 +92,6 @@ fn write(flag: &str, file: &Path, text: String) -> Result<(), Stop> {
         .map_err(|error| failed(format!("{flag} {}: {error}", file.display())))
 }
 
-/// The origin of a figure.
 fn how() -> &'static str {
     if Machine::current().time_is_modelled() { "modelled" } else { "measured" }
 }

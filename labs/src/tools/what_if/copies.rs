@@ -40,7 +40,6 @@ struct Copied {
     trace: Trace,
     call: std::time::Duration,
     all: std::time::Duration,
-    /// The numbers that arrived.
     there: Vec<f64>,
 }
 

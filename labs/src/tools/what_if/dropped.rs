@@ -7,7 +7,6 @@ use todevice::trace::Trace;
 use super::picture;
 use crate::lab_03_training_loop::step::one_step;
 
-/// The maximum number of timelines in a drawing.
 const MOST: usize = 4;
 
 /// Draws timelines below each other, on one axis. Each has a title and a file, as `--trace` writes it. An empty file

@@ -25,11 +25,9 @@ mod step;
 use dropped::timelines;
 use race::Raced;
 
-/// An experiment with its knobs.
 #[derive(Debug)]
 pub struct WhatIf {
     pub name: &'static str,
-    /// The title on the page.
     pub title: &'static str,
     pub knobs: &'static [Knob],
     run: fn(&Setting) -> crate::Result<Shown>,
@@ -40,7 +38,6 @@ pub struct WhatIf {
 pub struct Knob {
     /// For example `batch_size`, as in a link.
     pub name: &'static str,
-    /// The label on the page.
     pub label: &'static str,
     /// The possible values from left to right: as in a link, and in words.
     pub values: &'static [(&'static str, &'static str)],
@@ -55,7 +52,6 @@ pub struct Setting {
     chosen: Vec<usize>,
 }
 
-/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     pub drawing: Drawing,
@@ -79,7 +75,6 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The comparison as a sentence.
     fn words(&self) -> String {
         let with = match &self.with[..] {
             [] => return format!("{}.", self.what),
@@ -106,7 +101,6 @@ const CARD: Knob = Knob {
     first: 0,
 };
 
-/// Finds an experiment by name.
 pub fn named(name: &str) -> Option<&'static WhatIf> {
     static KNOWN: [WhatIf; 4] = ALL;
     KNOWN.iter().find(|known| known.name == name)
@@ -140,7 +134,6 @@ pub fn answer(words: &[&str]) -> Result<Json, String> {
 }
 
 impl WhatIf {
-    /// The initial setting.
     pub fn first(&self) -> Setting {
         Setting {
             knobs: self.knobs,
@@ -235,13 +228,11 @@ impl Shown {
         json
     }
 
-    /// The comparisons in words.
     pub fn compared(&self) -> String {
         self.same.iter().map(Compared::words).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// A drawing and its words, for the page.
 fn picture(drawing: &Drawing, words: &str) -> Json {
     json!({ "svg": drawing.svg, "narrow": drawing.narrow, "words": words })
 }

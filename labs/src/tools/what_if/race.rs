@@ -16,7 +16,6 @@ pub const BATCH: usize = 64;
 /// The batches of a live race.
 pub const LIVE: [usize; 5] = [BATCH, 256, 1024, 4096, 16384];
 
-/// Both steps.
 #[derive(Clone, Debug)]
 pub struct Raced {
     pub card: &'static str,
