@@ -1,5 +1,3 @@
-//! A source page of the book.
-
 pub struct Page<'a> {
     /// The path for messages, relative to the root of the checkout.
     pub file: &'a str,

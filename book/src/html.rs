@@ -1,5 +1,3 @@
-//! Helpers for HTML inside a page's Markdown.
-
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 

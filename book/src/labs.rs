@@ -1,5 +1,3 @@
-//! The labs as the book needs them.
-
 use labs::Listed;
 
 /// The lab and the flags of a command, such as `cargo run --bin lab-03 -- --gpu none`.

@@ -1,5 +1,3 @@
-//! The names of the directives.
-
 use crate::mistake::choices;
 
 /// The block directives, each with its heading.

@@ -1,5 +1,3 @@
-//! TOML data files, and the places of their mistakes.
-
 use serde::de::DeserializeOwned;
 
 use crate::course::Course;

@@ -1,5 +1,3 @@
-//! Formats text for a terminal.
-
 use std::path::Path;
 
 pub use exercises::shown::counted as count;

@@ -1,5 +1,3 @@
-//! The commands for working on an exercise.
-
 use std::path::Path;
 
 use colored::Colorize;

@@ -1,5 +1,3 @@
-//! The terminal's subcommands `puzzle` and `case`.
-
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;

@@ -1,5 +1,3 @@
-//! A judgement as text or as JSON.
-
 use cuda_emulator::report::json::string;
 use cuda_emulator::run::checks::Severity;
 use cuda_emulator::{Checks, Rejected, report};

@@ -1,5 +1,3 @@
-//! Timing.
-
 use todevice::Machine;
 use todevice::prelude::*;
 

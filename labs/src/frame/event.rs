@@ -1,5 +1,3 @@
-//! The events of a lab.
-
 pub use drawing::Drawing;
 
 use super::figure::{Figure, Kind, Value};

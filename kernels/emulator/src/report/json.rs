@@ -1,5 +1,3 @@
-//! Reports as JSON.
-
 use crate::host::program::{Outcome, Rejected, Run};
 use crate::run::checks::Severity;
 use crate::source::{Files, Span};

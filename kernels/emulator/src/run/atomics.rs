@@ -1,5 +1,3 @@
-//! Atomic operations, lane by lane.
-
 use super::block::{Block, Warp};
 use super::interpreter::{Runner, Stop};
 use super::races::{Access, Kind};

@@ -1,5 +1,3 @@
-//! A block of threads and its warps.
-
 use super::memory::{ALLOCATED, Space, WRITTEN};
 use super::registers::Registers;
 use super::stacks::Stack;

@@ -1,5 +1,3 @@
-//! The interpreter, the memory, and the checks.
-
 pub mod access;
 pub mod arithmetic;
 pub mod atomics;

@@ -1,5 +1,3 @@
-//! `printf` with C's formatting.
-
 use crate::ir::Prim;
 
 /// Formats values. `text` returns the string at an address.

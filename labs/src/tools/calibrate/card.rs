@@ -1,5 +1,3 @@
-//! The profile of a card.
-
 use todevice::backends::cuda::matmul;
 use todevice::cuda;
 use todevice::prelude::*;
