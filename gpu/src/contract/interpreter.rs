@@ -1,4 +1,4 @@
-//! Interpreters of kernels: simulated devices have no compiler, so the program hands one over.
+//! Interpreters of kernels. Simulated devices have no compiler, so the program provides one.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ pub trait KernelInterpreter: Send + Sync {
     fn compile(&self, source: &KernelSource<'_>) -> Result<Arc<dyn InterpretedKernel>, String>;
 }
 
-/// A kernel that an interpreter has compiled.
+/// A kernel compiled by an interpreter.
 pub trait InterpretedKernel: Send + Sync {
-    /// Returns the reason why no device would launch it so, if there is one.
+    /// Returns the reason why no device would accept the launch, if there is one.
     fn refuses(&self, launch: &CompiledLaunch) -> Option<String>;
 
-    /// Runs it, and returns its cost. All tensors of the launch lie in `memory`, in regions that do not overlap; any
-    /// other address is an illegal one.
+    /// Runs the kernel and returns its cost. `memory` contains all tensors of the launch, in regions that do not
+    /// overlap. Any other address is illegal.
     fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost>;
 }
 
@@ -25,7 +25,7 @@ pub trait InterpretedKernel: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub nanoseconds: u64,
-    /// Bytes read from the device's memory and written to it.
+    /// Bytes read from device memory and written to it.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The memory of the devices, through their caching allocators.
+//! Device memory from the caching allocators.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct DeviceMemory {
     cuda: Arc<Cuda>,
     pub(super) device: usize,
     allocation: Allocation,
-    /// The stream that it was allocated for and is returned to.
+    /// The stream that it was allocated for.
     stream: StreamId,
 }
 
@@ -36,17 +36,16 @@ impl DeviceMemory {
         &self.cuda
     }
 
-    /// The stream that work on this memory is queued on: the thread's current stream.
+    /// The thread's current stream, on which work on this memory is queued.
     pub fn current_stream(&self) -> StreamId {
         stream::current(self.cuda.machine, self.device)
     }
 
-    /// The same, as its full name.
     pub fn current_stream_key(&self) -> StreamKey {
         StreamKey { machine: self.cuda.machine, id: self.current_stream() }
     }
 
-    /// The current stream of a snapshot.
+    /// The current stream in a snapshot of the streams.
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
         StreamKey { machine, id: stream::find(streams, machine, self.device) }
@@ -57,13 +56,12 @@ impl DeviceMemory {
         DevicePtr(self.allocation.pointer.0 + offset as u64)
     }
 
-    /// The start address.
     pub fn address(&self) -> u64 {
         self.allocation.pointer.0
     }
 
-    /// Marks the memory as used by work of a stream (`Tensor.record_stream`): work queued there before the memory is
-    /// dropped will have run before the memory is reused.
+    /// Marks the memory as used by work of a stream (`Tensor.record_stream`). The memory is reused only after the work
+    /// that was queued there before the drop has run.
     pub fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }
@@ -81,7 +79,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// The driver, as seen by the allocator of one device.
+/// The driver of one device, for its allocator.
 struct OfDevice<'a> {
     cuda: &'a Cuda,
     device: usize,
@@ -147,8 +145,8 @@ impl Cuda {
         allocated.map_err(|error| self.no_memory(stream.device, bytes, place, error))
     }
 
-    /// Like [`malloc`](Self::malloc), without building the error report: that reads the list of workspaces, whose lock
-    /// the caller may hold. The caller passes the error to [`no_memory`](Self::no_memory) once the lock is free.
+    /// Like [`malloc`](Self::malloc), but without the error report, which reads the list of workspaces: the caller may
+    /// hold its lock. After unlocking it, the caller passes the error to [`no_memory`](Self::no_memory).
     pub(super) fn try_malloc(
         &self,
         stream: StreamId,
@@ -221,7 +219,6 @@ impl Cuda {
         *lock(&self.devices[device].allocator).stats()
     }
 
-    /// All statistics by PyTorch's names.
     pub fn memory_stats_by_name(&self, device: usize) -> BTreeMap<String, i64> {
         let allocator = lock(&self.devices[device].allocator);
         let mut numbers = allocator.stats().by_name();
@@ -248,7 +245,7 @@ impl Cuda {
         lock(&self.devices[device].allocator).reset_accumulated_memory_stats();
     }
 
-    /// Empties the caches of all devices. A failure on one device does not stop the others; its error is the result.
+    /// Empties the caches of all devices, even if one fails. Returns the first error.
     pub fn empty_cache(&self) -> Result<()> {
         self.check_thread()?;
         let mut result = Ok(());
@@ -259,20 +256,18 @@ impl Cuda {
         result.map_err(|error| self.error(error))
     }
 
-    /// Free and total bytes.
+    /// Returns free and total bytes.
     pub fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
         self.check_thread()?;
         let info = self.driver.memory_info(device).map_err(|error| self.error(error))?;
         Ok((info.free, info.total))
     }
 
-    /// Whether one device can access the memory of another.
     pub fn can_access_peer(&self, device: usize, peer: usize) -> Result<bool> {
         self.check_thread()?;
         self.driver.can_access_peer(device, peer).map_err(|error| self.error(error))
     }
 
-    /// Limits the allocator of a device to a fraction of its memory.
     pub fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
         check_fraction(fraction).map_err(GpuError::AllocatorOption)?;
         self.devices[device].limit_memory(fraction);
@@ -285,14 +280,12 @@ impl Cuda {
         allowed.map_or(1.0, |allowed| allowed as f64 / gpu.properties.total_memory as f64)
     }
 
-    /// Enables or disables the cache of all allocators.
     pub fn caching_allocator_enable(&self, value: bool) {
         for gpu in &self.devices {
             lock(&gpu.allocator).enable(value);
         }
     }
 
-    /// Changes the options of all allocators.
     pub fn set_allocator_settings(&self, settings: Settings) {
         for gpu in &self.devices {
             lock(&gpu.allocator).set_settings(settings);
@@ -350,13 +343,13 @@ mod tests {
                 [stats.allocated_bytes, stats.active_bytes].map(|stat| stat.all.current)
             };
             assert_eq!(figures(), [0, bytes as u64]);
-            // Allocating from the small pool makes the driver wait for the device. The stream has finished then, and
-            // the next allocation notices it.
+            // The driver allocates the small block, and waits for the device. The next allocation sees that the stream
+            // has finished.
             let small = cuda.allocate(0, 1).unwrap();
             assert!(cuda.driver.stream_query(other).unwrap());
             let again = cuda.allocate(0, bytes).unwrap();
             assert_eq!((again.pointer(0), figures()), (address, [bytes as u64 + 512; 2]));
-            // While the stream is busy, an allocation gets other memory.
+            // While the stream is busy, its block is not reused.
             let spare = cuda.allocate(0, bytes).unwrap();
             drop(spare);
             cuda.driver.memset(other, address, 2, bytes).unwrap();

@@ -14,13 +14,13 @@ pub enum SyncDebugMode {
     /// The host waits.
     #[default]
     Default,
-    /// The host waits, and the machine warns, once for each line of the program.
+    /// The host waits, and the machine warns once for each line of the program.
     Warn,
-    /// The operation returns an error, and does nothing.
+    /// The operation returns an error, and has no effect.
     Error,
 }
 
-/// `default`, `warn` or `error`, as PyTorch names them.
+/// PyTorch's names: `default`, `warn` or `error`.
 impl FromStr for SyncDebugMode {
     type Err = GpuError;
 
