@@ -1,6 +1,6 @@
-//! Reasons why NVIDIA's driver cannot be used.
+//! Problems of NVIDIA's driver.
 
-/// A problem with NVIDIA's driver. `Probe::driver` describes it in words.
+/// The reason why NVIDIA's driver cannot be used. `Probe::driver` describes it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverTrouble {
     NotInstalled,

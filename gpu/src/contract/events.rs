@@ -21,23 +21,17 @@ use crate::host::scope::{self, Place};
 pub struct Counters {
     /// Kernels launched, matrix products included.
     pub launches: u64,
-    /// Copies from host to device.
     pub copies_to_device: u64,
-    /// Bytes of these copies.
     pub bytes_to_device: u64,
     /// Copies from device to host. Each waits for the device, unless it is `non_blocking`.
     pub copies_to_host: u64,
-    /// Bytes of these copies.
     pub bytes_to_host: u64,
-    /// Copies from device to device.
     pub copies_between_devices: u64,
-    /// Bytes of these copies.
     pub bytes_between_devices: u64,
     /// Collectives, counted once for each rank.
     pub collectives: u64,
     /// Waits of the host for a device (`torch.cuda.synchronize`), a stream or an event.
     pub synchronizations: u64,
-    /// Blocks allocated by the caching allocator.
     pub allocations: u64,
     /// Segments that the allocator took from the driver (`cudaMalloc`).
     pub driver_mallocs: u64,
@@ -68,14 +62,10 @@ impl Sub for Counters {
     }
 }
 
-/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyKind {
-    /// `Memcpy HtoD`
     HostToDevice,
-    /// `Memcpy DtoH`
     DeviceToHost,
-    /// `Memcpy PtoP`
     Peer,
 }
 
@@ -83,7 +73,7 @@ pub enum CopyKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Event(EventId),
-    /// All work queued on another stream so far.
+    /// All earlier work of another stream.
     Stream(StreamId),
 }
 
@@ -93,7 +83,7 @@ pub enum EventKind {
     Launch {
         kernel: &'static KernelDef,
     },
-    /// A kernel compiled by the program.
+    /// A kernel that the program compiled.
     CompiledLaunch {
         name: &'static str,
     },
@@ -103,7 +93,7 @@ pub enum EventKind {
     Convolution {
         dtype: DType,
         pass: ConvPass,
-        /// The algorithm's number in cuDNN.
+        /// cuDNN's number.
         algorithm: u32,
         /// In bytes.
         workspace: usize,
@@ -112,7 +102,7 @@ pub enum EventKind {
         kind: CopyKind,
         bytes: u64,
     },
-    /// One rank's part in a collective. `bytes` is the size of its input.
+    /// One rank's part. `bytes` is the size of its input.
     Collective {
         kind: CollectiveKind,
         bytes: u64,
@@ -128,7 +118,7 @@ pub enum EventKind {
     StreamWaitEvent {
         on: Awaited,
     },
-    /// The caching allocator hands out a block: the bytes requested, and the size of the block.
+    /// A block handed out by the caching allocator. `block` is its size, `bytes` the requested size.
     Allocate {
         address: u64,
         bytes: u64,
@@ -215,15 +205,12 @@ impl EventKind {
     }
 }
 
-/// One driver call, as seen by the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: EventKind,
     pub stream: StreamId,
-    /// The work that the call queued.
     pub op: Option<OpId>,
-    /// The operation of the user's program that made the call, and its line. A dropped tensor frees its memory without
-    /// a line.
+    /// The operation of the user's program, and its line. A dropped tensor frees its memory without a line.
     pub operation: Option<&'static str>,
     pub place: Option<Place>,
     /// The rank that made the call, if there are several.
@@ -238,16 +225,12 @@ pub struct Call {
 pub struct Range {
     pub name: String,
     pub place: Place,
-    /// In nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
-    /// The number of enclosing ranges.
     pub depth: usize,
-    /// The rank whose range it is, if there are several.
     pub rank: Option<usize>,
 }
 
-/// One running recording.
 struct Log {
     number: u64,
     began: u64,
@@ -256,14 +239,12 @@ struct Log {
     ranges: Vec<Range>,
 }
 
-/// Counts all requests, and adds them to every running recording. Recordings do not disturb each other, because each
-/// has a separate log.
+/// Counts all requests, and adds them to the log of every running recording.
 #[derive(Default)]
 pub struct Recorder {
     pub counters: Counters,
     logs: Vec<Log>,
     recordings: u64,
-    /// The number of ranks that record here.
     ranks: u64,
     /// Calls since spans were last fetched.
     unfetched: usize,
@@ -282,7 +263,6 @@ impl Recorder {
         self.open(TRACE, began);
     }
 
-    /// Starts another recording and returns its number.
     pub fn start(&mut self, began: u64) -> u64 {
         self.recordings += 1;
         self.open(self.recordings, began);
@@ -317,7 +297,6 @@ impl Recorder {
         self.unfetched >= FETCH_SPANS
     }
 
-    /// Adds the driver's spans to all running recordings.
     pub fn keep(&mut self, spans: Vec<Span>) {
         self.unfetched = 0;
         for log in &mut self.logs {
@@ -389,7 +368,6 @@ impl Recorder {
     }
 }
 
-/// The span of a piece of work, and the call that queued it.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub span: Span,
@@ -399,25 +377,21 @@ pub struct Work {
 /// The record of a run, on the host and on the devices (`Machine::profile`, `Machine::trace`).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// A description of the machine.
     pub machine: String,
-    /// The names of the devices.
     pub devices: Vec<String>,
     /// Whether its times come from a virtual clock.
     pub modelled: bool,
     /// When the recording began, in nanoseconds of the host's clock.
     pub began: u64,
-    /// The calls of the host, in order.
     pub calls: Vec<Call>,
-    /// The work of the devices, ordered by time. Empty for real devices.
+    /// Ordered by time.
     pub work: Vec<Work>,
-    /// The named ranges, in the order in which they ended.
+    /// In the order in which they ended.
     pub ranges: Vec<Range>,
 }
 
 impl Trace {
-    /// Returns the time that device `index` spent on kernels, matrix products and convolutions. Copies do not count.
-    /// Zero if the device did nothing, or is not simulated.
+    /// Returns the time that device `index` spent on kernels, matrix products and convolutions, without copies.
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
@@ -472,8 +446,8 @@ pub struct Kernel {
     pub operation: &'static str,
     /// Its dtypes: one, or two for a conversion (from and to). Empty for a kernel that the program compiled.
     pub types: Vec<DType>,
-    /// Its duration on the device. `None` for real devices.
+    /// Its duration on the device, if it has run.
     pub time: Option<Duration>,
-    /// Bytes of workspace, besides operands and result. Only convolutions need one.
+    /// Bytes of workspace. Only convolutions need one.
     pub workspace: u64,
 }

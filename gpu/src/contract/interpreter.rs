@@ -5,13 +5,11 @@ use std::sync::Arc;
 use crate::base::compiled::{CompiledLaunch, KernelSource};
 use crate::contract::driver::DriverResult;
 
-/// Compiles CUDA C++ for simulated devices.
 pub trait KernelInterpreter: Send + Sync {
     /// Compiles a kernel, or returns the compiler's log.
     fn compile(&self, source: &KernelSource<'_>) -> Result<Arc<dyn InterpretedKernel>, String>;
 }
 
-/// A kernel compiled by an interpreter.
 pub trait InterpretedKernel: Send + Sync {
     /// Returns the reason why no device would accept the launch, if there is one.
     fn refuses(&self, launch: &CompiledLaunch) -> Option<String>;
@@ -21,15 +19,13 @@ pub trait InterpretedKernel: Send + Sync {
     fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost>;
 }
 
-/// The modelled cost of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub nanoseconds: u64,
-    /// Bytes read from device memory and written to it.
+    /// Bytes read and written in device memory.
     pub bytes: u64,
 }
 
-/// A range of a device's memory.
 pub struct Region {
     pub address: u64,
     pub bytes: Vec<u8>,

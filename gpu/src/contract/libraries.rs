@@ -22,8 +22,7 @@ pub trait Libraries: Send + Sync {
     fn monitor(&self, _device: usize) -> Option<Gpu> {
         None
     }
-    /// Returns the PCI address, `00000000:01:00.0`. It identifies the device for NVML, whose indices differ from
-    /// CUDA's.
+    /// Returns the PCI address, `00000000:01:00.0`, by which NVML identifies the device.
     fn pci_bus_id(&self, _device: usize) -> Option<String> {
         None
     }
@@ -35,8 +34,7 @@ pub trait Libraries: Send + Sync {
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
 
-    /// Compiles a kernel for a device (`nvrtcCompileProgram`, `cuModuleLoadData`). A driver without a compiler uses the
-    /// interpreter.
+    /// Compiles a kernel (`nvrtcCompileProgram`, `cuModuleLoadData`). A driver without a compiler uses the interpreter.
     fn compile(
         &self,
         _device: usize,
@@ -73,8 +71,7 @@ pub trait Libraries: Send + Sync {
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
 
-    /// Opens the same devices for another process, with separate streams, memory and clock. `None` if the driver does
-    /// not support it.
+    /// Opens the same devices for another process, with separate streams, memory and clock, if the driver supports it.
     fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
         None
     }
@@ -83,8 +80,7 @@ pub trait Libraries: Send + Sync {
         let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
         Err(DriverError { code: 0, name: "NCCL", message, detail: None })
     }
-    /// Returns the duration of a collective between `_processes` processes with `_bytes` bytes of input each, if it is
-    /// known in advance.
+    /// Returns the duration of a collective with `_bytes` bytes of input per process, if it is known in advance.
     fn collective_time(
         &self,
         _kind: CollectiveKind,

@@ -1,5 +1,4 @@
-//! The interface through which one process's driver takes part in the collectives of several processes. `ranks/`
-//! schedules the processes.
+//! One process's interface to the collectives of several. `ranks/` schedules the processes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ pub trait Others: Send + Sync {
     /// all processes have arrived.
     fn arrive(&self, part: &Collective, time: u64, duration: u64, input: &[u8]);
 
-    /// Returns the end time of a collective, which is known once all processes have arrived.
+    /// Returns the end time of a collective, once all processes have arrived.
     fn end(&self, key: Key) -> Option<Result<u64, MeetingError>>;
 
     /// Called after the end. Passes the combined result, and this process's part of it, to `show`.
@@ -46,10 +45,9 @@ pub trait Others: Send + Sync {
 /// Lets the devices of a process work until they reach another collective or run out of work.
 pub type Drain = Arc<dyn Fn() + Send + Sync>;
 
-/// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The end of one of the collectives is known.
+    /// The end of a collective is known.
     Met,
     /// No other process can continue. Work that does not depend on them must run first.
     GoOn,

@@ -9,8 +9,7 @@ use crate::base::error::Race;
 use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 
-/// The reaction to a data race (GPU0003), similar to PyTorch's `torch.cuda.set_sync_debug_mode`. In every mode the work
-/// continues, as on hardware.
+/// The reaction to a data race (GPU0003). In every mode the work continues, as on hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RaceCheck {
     /// The machine warns once for each pair of lines.
@@ -36,9 +35,8 @@ pub struct RaceLog {
 struct RaceLogState {
     check: RaceCheck,
     races: Vec<Race>,
-    /// The operations and lines of the races found so far.
+    /// The operations and lines of all races.
     seen: HashSet<[(&'static str, Option<&'static Location<'static>>); 2]>,
-    /// The number of reported races.
     told: usize,
     /// The first race that the current call found, even if it was found before.
     latest: Option<Race>,
@@ -90,7 +88,6 @@ impl RaceLog {
         self.inner().check = check;
     }
 
-    /// The race behind the error of the current call.
     pub fn latest(&self) -> Option<Race> {
         self.inner().latest
     }

@@ -16,7 +16,7 @@ use crate::host::time::Clock;
 
 impl Cuda {
     /// Opens the same devices for another process, with separate memory, streams and clock, if the driver supports it.
-    /// Both record into the same recordings.
+    /// The record of calls is shared.
     pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;
@@ -37,7 +37,6 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.collective(stream, part).map(Some))
     }
 
-    /// The duration of a collective, if it is modelled.
     pub fn collective_time(
         &self,
         kind: CollectiveKind,

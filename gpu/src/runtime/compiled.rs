@@ -11,7 +11,6 @@ use crate::contract::events::EventKind;
 use crate::contract::interpreter::KernelInterpreter;
 
 impl Cuda {
-    /// Sets the interpreter that compiles kernels for simulated devices.
     pub fn set_interpreter(&self, interpreter: Arc<dyn KernelInterpreter>) {
         *lock(&self.interpreter) = Some(interpreter);
     }

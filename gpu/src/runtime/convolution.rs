@@ -12,11 +12,10 @@ use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::events::EventKind;
 
-/// The rules for the choice of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Whether to time up to `benchmark_limit` algorithms (0 means all) and use the fastest. Otherwise a heuristic
-    /// chooses.
+    /// Whether to time up to `benchmark_limit` algorithms (0: all) and use the fastest, instead of a heuristic's
+    /// choice.
     pub benchmark: bool,
     pub benchmark_limit: usize,
     /// Whether to use only algorithms with the same bits in every run.
@@ -34,7 +33,6 @@ struct ConvKey {
     deterministic: bool,
 }
 
-/// The algorithms chosen so far on a device.
 #[derive(Default)]
 pub(super) struct Chosen(HashMap<ConvKey, ConvAlgorithm>);
 
@@ -67,7 +65,6 @@ impl Cuda {
             candidates.truncate(limit);
             candidates = self.fastest_first(stream, &conv, candidates, all, deterministic)?;
         }
-        // The best algorithm whose workspace can be allocated is used.
         let mut refused = None;
         for algorithm in candidates {
             match self.work_space(stream, algorithm.workspace) {
@@ -177,7 +174,6 @@ impl Cuda {
         measured
     }
 
-    /// Allocates a workspace from the caching allocator.
     #[track_caller]
     fn work_space(self: &Arc<Cuda>, stream: StreamId, bytes: usize) -> Result<Option<DeviceMemory>> {
         (bytes > 0).then(|| self.allocate(stream.device, bytes)).transpose()

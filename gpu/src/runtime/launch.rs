@@ -27,8 +27,7 @@ impl Cuda {
         })
     }
 
-    /// Returns the cuBLAS workspace of a stream. The first product allocates it from the caching allocator, so it is
-    /// part of the program's memory use.
+    /// Returns the cuBLAS workspace of a stream. The first product allocates it, so it counts as the program's memory.
     fn workspace(&self, stream: StreamId) -> Result<(DevicePtr, usize)> {
         let (gpu, place) = (&self.devices[stream.device], scope::here());
         // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two buffers of 4 MiB and eight of 16 KiB.

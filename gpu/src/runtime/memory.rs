@@ -23,7 +23,6 @@ pub struct DeviceMemory {
     cuda: Arc<Cuda>,
     pub(super) device: usize,
     allocation: Allocation,
-    /// The stream that it was allocated for.
     stream: StreamId,
 }
 
@@ -45,13 +44,11 @@ impl DeviceMemory {
         StreamKey { machine: self.cuda.machine, id: self.current_stream() }
     }
 
-    /// The current stream in a snapshot of the streams.
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
         StreamKey { machine, id: stream::find(streams, machine, self.device) }
     }
 
-    /// The address at a byte offset.
     pub fn pointer(&self, offset: usize) -> DevicePtr {
         DevicePtr(self.allocation.pointer.0 + offset as u64)
     }
@@ -60,8 +57,8 @@ impl DeviceMemory {
         self.allocation.pointer.0
     }
 
-    /// Marks the memory as used by work of a stream (`Tensor.record_stream`). The memory is reused only after the work
-    /// that was queued there before the drop has run.
+    /// Marks the memory as used by a stream (`Tensor.record_stream`). Its reuse waits for the stream's work up to the
+    /// drop.
     pub fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }
@@ -79,7 +76,6 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// The driver of one device, for its allocator.
 struct OfDevice<'a> {
     cuda: &'a Cuda,
     device: usize,
@@ -137,7 +133,6 @@ impl Cuda {
         Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }
 
-    /// Allocates memory for work of a stream, on behalf of the current line.
     #[track_caller]
     pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
         let place = scope::here();
@@ -256,7 +251,6 @@ impl Cuda {
         result.map_err(|error| self.error(error))
     }
 
-    /// Returns free and total bytes.
     pub fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
         self.check_thread()?;
         let info = self.driver.memory_info(device).map_err(|error| self.error(error))?;
@@ -343,8 +337,7 @@ mod tests {
                 [stats.allocated_bytes, stats.active_bytes].map(|stat| stat.all.current)
             };
             assert_eq!(figures(), [0, bytes as u64]);
-            // The driver allocates the small block, and waits for the device. The next allocation sees that the stream
-            // has finished.
+            // The driver's allocation waits for the device. The next allocation sees that the stream has finished.
             let small = cuda.allocate(0, 1).unwrap();
             assert!(cuda.driver.stream_query(other).unwrap());
             let again = cuda.allocate(0, bytes).unwrap();

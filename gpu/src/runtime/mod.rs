@@ -1,5 +1,4 @@
-//! The layer between tensors and the driver: the caching allocator, launches, copies, streams, events, and their
-//! record.
+//! The layer between tensors and the driver: caching allocator, launches, copies, streams, events, and their record.
 
 pub mod allocator;
 mod collective;
@@ -51,8 +50,7 @@ pub struct Cuda {
     /// The pairs of devices with peer access. The driver call is slow, and one is enough.
     peers: Mutex<Vec<(usize, usize)>>,
     recorder: Arc<Mutex<Recorder>>,
-    /// The thread that drives simulated devices; 0 before the first use. With two threads, the order of the work would
-    /// be random.
+    /// The only thread that may drive simulated devices, because their order of work must not be random. 0 before use.
     thread: AtomicU64,
     /// The number of the process that owns the devices, and the other processes, if there are several.
     process: Option<(usize, Arc<dyn Others>)>,
@@ -135,7 +133,6 @@ impl Cuda {
         self.driver.monitor(device)
     }
 
-    /// The PCI address, which identifies the device for NVML.
     #[cfg(not(target_family = "wasm"))]
     pub fn pci_bus_id(&self, device: usize) -> Option<String> {
         self.driver.pci_bus_id(device)
@@ -201,7 +198,6 @@ impl Cuda {
         self.generator(device).take(draws)
     }
 
-    /// Locks the generator of a device.
     pub fn generator(&self, device: usize) -> MutexGuard<'_, Philox> {
         lock(&self.devices[device].generator)
     }
@@ -263,8 +259,8 @@ impl Cuda {
     pub fn finish_recorded(&self) {
         let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
-            // A device without recorded work stays untouched, because its first use is slow. A failed device has the
-            // spans up to the failure.
+            // The first use of a device is slow, so unused ones stay untouched. A failed device has spans up to the
+            // failure.
             if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }
@@ -274,7 +270,6 @@ impl Cuda {
 }
 
 impl Cuda {
-    /// Converts a driver error into one for the user.
     pub fn error(&self, error: DriverError) -> GpuError {
         if error.name == RACE
             && let Some(race) = self.race_log().and_then(RaceLog::latest)

@@ -1,13 +1,13 @@
 //! Page-locked ("pinned") host memory, which copy engines access directly.
 //!
-//! The driver copies pageable memory through a staging buffer, and the host waits. It copies pinned memory when the
-//! copy runs, and the host continues at once. Until then the host may read stale values, and the copy may or may not
-//! include later writes of the host. The host cannot see whether the copy has run, so the caller of such a copy
-//! (`non_blocking`) must wait before it uses the memory.
+//! A copy of pageable memory goes through a staging buffer of the driver, and the host waits. With pinned memory the
+//! host continues at once. Until the copy runs, the host may read stale values, and the copy may include the host's
+//! later writes. The host cannot see whether the copy has run, so the caller of a `non_blocking` copy must wait before
+//! it uses the memory.
 //!
 //! Driver allocations are slow, so they are cached by the rules of PyTorch's `CachingHostAllocator`: sizes are powers
-//! of two, and a block serves only requests of its size. A block that was dropped with pending copies is reused after
-//! an event on each stream has completed.
+//! of two, and a block serves only requests of its size. A block with pending copies is reused after an event on each
+//! stream.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -57,13 +57,12 @@ impl PinnedCache {
         self.free.entry(block.size).or_default().push(block);
     }
 
-    /// Records an event on each stream that used a dropped block.
     fn record_dropped(&mut self, cuda: &Cuda) {
         for (block, streams) in mem::take(&mut self.dropped) {
             match record(cuda, &streams) {
                 Ok(events) => self.waiting.push_back((block, events)),
-                // Without an event, the end of the use is unknown. The driver keeps the block as long as copies need
-                // it.
+                // Without an event, the end of the use is unknown. The driver keeps the block until its copies have
+                // run.
                 Err(_) => _ = cuda.driver().free_host(block.pointer),
             }
         }
@@ -102,7 +101,6 @@ fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
     recorded.map(|()| events)
 }
 
-/// Pinned memory held by a storage.
 pub struct PinnedMemory {
     cuda: Arc<Cuda>,
     block: CachedBlock,
@@ -117,7 +115,6 @@ struct Uses {
     latest: SmallVec<[(StreamId, Ticket); 1]>,
 }
 
-/// A use of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use crate::runtime::allocator::Pool;
 
-/// The four numbers of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     pub current: u64,
@@ -31,15 +30,13 @@ impl Stat {
         self.freed += amount;
     }
 
-    /// Restarts at a new value after the definition of the counter has changed. This is neither an increase nor a
-    /// decrease.
+    /// Restarts at a new value because the definition of the counter has changed.
     pub(crate) fn restart_at(&mut self, current: u64) {
         self.current = current;
         self.peak = current;
     }
 }
 
-/// A counter for all memory and for each pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatArray {
     pub all: Stat,
@@ -82,14 +79,12 @@ impl StatArray {
 /// All counters of a device. Bytes are those of whole blocks, except in `requested_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Allocated blocks.
     pub allocation: StatArray,
     /// Segments allocated from the driver.
     pub segment: StatArray,
     /// Blocks that are not free for reuse.
     pub active: StatArray,
-    /// Free blocks of split segments. They cannot be returned to the driver, and are the summary's "non-releasable
-    /// memory".
+    /// Free blocks of split segments: the summary's "non-releasable memory".
     pub inactive_split: StatArray,
     /// `memory_allocated()`.
     pub allocated_bytes: StatArray,
@@ -101,7 +96,6 @@ pub struct DeviceStats {
     pub requested_bytes: StatArray,
     /// Allocated blocks of at least `max_split_size`.
     pub oversize_allocations: Stat,
-    /// Segments of at least `max_split_size`.
     pub oversize_segments: Stat,
     /// Times `cudaMalloc` failed and was retried with an emptied cache.
     pub num_alloc_retries: u64,

@@ -53,7 +53,6 @@ impl Cuda {
         self.driver.event_query(event).map_err(|error| self.error(error))
     }
 
-    /// Waits for an event on a stream of `device`.
     pub fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
         self.check_thread()?;
         let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
@@ -86,10 +85,8 @@ impl Cuda {
     }
 }
 
-/// The number of streams in a device's pool.
 const POOL: usize = 32;
 
-/// The streams of a device, handed out in turn.
 #[derive(Default)]
 pub struct StreamPool {
     /// Created on first use.

@@ -8,10 +8,9 @@ use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 use crate::host::scope;
 
-/// The reaction to an operation that makes the host wait for a GPU.
+/// The reaction to an implicit wait of the host for a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncDebugMode {
-    /// The host waits.
     #[default]
     Default,
     /// The host waits, and the machine warns once for each line of the program.
@@ -20,7 +19,6 @@ pub enum SyncDebugMode {
     Error,
 }
 
-/// PyTorch's names: `default`, `warn` or `error`.
 impl FromStr for SyncDebugMode {
     type Err = GpuError;
 
@@ -35,7 +33,6 @@ impl FromStr for SyncDebugMode {
 }
 
 impl Cuda {
-    /// Called before the host waits.
     pub fn check_sync(&self) -> Result<()> {
         let mode = *lock(self.sync_debug());
         if mode == SyncDebugMode::Default {

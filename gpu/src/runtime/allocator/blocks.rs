@@ -62,7 +62,6 @@ impl Allocator {
         self.stats.inactive_split_bytes.replace(pool, bytes, new_bytes);
     }
 
-    /// Removes a free neighbor from its pool.
     fn take_if_free(&mut self, neighbour: Option<BlockId>) -> Option<BlockId> {
         let neighbour = neighbour.filter(|&neighbour| self.blocks[neighbour].contents.is_none())?;
         self.remove_from_pool(neighbour);

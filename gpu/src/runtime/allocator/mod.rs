@@ -1,26 +1,23 @@
 //! The caching allocator, which provides the memory of a CUDA device.
 //!
-//! `cudaMalloc` and `cudaFree` are slow and wait for the device, so a program that keeps its GPU busy cannot call them
-//! for every tensor. A training loop requests the same sizes in each step, so the allocator keeps memory and reuses it.
-//! The rules and constants are those of PyTorch's `CUDACachingAllocator`:
+//! `cudaMalloc` and `cudaFree` are slow and wait for the device. A training loop requests the same sizes in each step,
+//! so the allocator keeps memory and reuses it. The rules and constants are those of PyTorch's `CUDACachingAllocator`:
 //!
-//! * The driver provides *segments*. A segment is divided into *blocks*, which are linked to their neighbors. A block
-//!   is allocated or free.
+//! * The driver provides *segments*. A segment is divided into *blocks*, linked to their neighbors.
 //! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served from the *small pool*, with segments
-//!   of 2 MiB. Larger requests are served from the *large pool*, below 10 MiB with segments of 20 MiB. From there on a
-//!   segment is as large as the request, rounded up to 2 MiB. The small pool keeps small tensors from splitting up the
-//!   memory for large ones.
+//!   of 2 MiB. Larger requests are served from the *large pool*: below 10 MiB from segments of 20 MiB, else from a
+//!   segment of the request's size, rounded up to 2 MiB. So small tensors do not split up the memory for large ones.
 //! * A free block serves only the stream that its segment was allocated for. It is reusable at once, even if queued
-//!   work still uses it, because the work of its next owner is queued behind. A block that other streams use has to
-//!   wait for them: `streams.rs`.
-//! * A request gets the smallest sufficient free block of its pool and stream, among equals the one with the lowest
-//!   address. Without such a block, the driver allocates a segment.
+//!   work still uses it, because the work of its next owner is queued behind. If other streams use a block, it waits
+//!   for them: `streams.rs`.
+//! * A request gets the smallest sufficient free block of its pool and stream; of equals, the one at the lowest address.
+//!   Without such a block, the driver allocates a segment.
 //! * The rest of a block is split off if it is large enough: at least 512 bytes in the small pool, more than 1 MiB in
 //!   the large one. Otherwise the request gets the whole block.
 //! * A freed block merges with free neighbors, so an unused segment is one block.
 //! * When `cudaMalloc` runs out of memory, all unused segments are returned to the driver, and the call is retried
-//!   once. A segment with a block in use must stay. Much free memory in such segments, but not enough in one piece, is
-//!   called *fragmentation*.
+//!   once. Segments with a block in use must stay. Much free memory in these, but not in one piece, is called
+//!   *fragmentation*.
 //! * A program may limit its memory to a fraction. A segment beyond the limit fails like a `cudaMalloc` without memory.
 //!
 //! Start with [`Allocator::malloc`] and [`Allocator::free`].
@@ -68,7 +65,6 @@ const NO_MEMORY: DriverError = DriverError {
     detail: None,
 };
 
-/// The driver functions that an allocator needs.
 pub trait DeviceDriver {
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
@@ -94,11 +90,9 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// An allocation of 0 bytes.
     pub const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: None };
 }
 
-/// The reason for a failed allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MallocError {
     OutOfMemory(AllocationFailure),
@@ -119,15 +113,12 @@ impl From<DriverError> for MallocError {
 pub struct AllocationFailure {
     /// The size of the requested segment, which PyTorch "tried to allocate".
     pub requested: u64,
-    /// Bytes in allocated blocks.
     pub allocated: u64,
     /// Bytes in segments, after the cache was emptied.
     pub reserved: u64,
-    /// The limit on reserved bytes, if there is one.
     pub allowed: Option<u64>,
 }
 
-/// The pool of a block, which depends on its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     Large,
@@ -140,10 +131,8 @@ impl Pool {
     }
 }
 
-/// An index into [`Allocator::blocks`].
 type BlockId = usize;
 
-/// A part of a segment.
 #[derive(Clone, Copy)]
 struct Block {
     pointer: DevicePtr,
@@ -160,16 +149,13 @@ struct Block {
 /// The contents of a block that is not free.
 #[derive(Clone, Copy)]
 struct Contents {
-    /// Bytes requested.
     requested: u64,
-    /// The line that requested them.
     place: &'static Location<'static>,
     /// The number of events that the freed block waits for. 0 while it is allocated.
     events: u32,
 }
 
 impl Block {
-    /// Whether its segment has other blocks.
     fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()
     }
@@ -185,7 +171,6 @@ struct FreeBlock {
     block: BlockId,
 }
 
-/// The caching allocator of one device.
 #[derive(Default)]
 pub struct Allocator {
     /// A block keeps its index for its lifetime. The indices in `vacant` are unused.
@@ -195,13 +180,10 @@ pub struct Allocator {
     segments: BTreeMap<DevicePtr, BlockId>,
     large_blocks: BTreeSet<FreeBlock>,
     small_blocks: BTreeSet<FreeBlock>,
-    /// The streams that use blocks of other streams.
     uses: StreamUses,
     settings: Settings,
-    /// The limit on reserved bytes.
     allowed: Option<u64>,
     stats: DeviceStats,
-    /// Whether caching is disabled, so that each request goes to the driver.
     disabled: bool,
     /// Uncached allocations, with their sizes.
     uncached: HashMap<DevicePtr, u64>,
@@ -248,8 +230,7 @@ impl Allocator {
         Ok(Allocation { pointer, block: Some(block) })
     }
 
-    /// Frees memory. It stays in the cache, so this cannot fail. A block that other streams use becomes reusable when
-    /// they have finished with it.
+    /// Returns memory to the cache, which cannot fail. A block that other streams use becomes reusable after them.
     pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         let Some(block) = allocation.block else { return self.free_uncached(driver, allocation.pointer) };
         let Block { pointer, size, pool, contents, .. } = self.blocks[block];
@@ -269,7 +250,6 @@ impl Allocator {
         }
     }
 
-    /// Whether newly freed memory waits for other streams.
     pub fn waits(&self, allocation: Allocation) -> bool {
         allocation.block.is_some_and(|block| self.blocks[block].contents.is_some())
     }
@@ -303,13 +283,11 @@ impl Allocator {
         self.stats.requested_bytes.decrease(pool, requested);
     }
 
-    /// Waits for all streams, and returns the unused segments to the driver. After an error, the remaining segments are
-    /// still in the cache.
+    /// Waits for all streams, and returns the unused segments to the driver. An error leaves the rest in the cache.
     pub fn empty_cache(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.release_cached_blocks(driver)
     }
 
-    /// Changes the options. Existing blocks and segments do not change.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
         // The definition of oversize has changed.
@@ -337,7 +315,6 @@ impl Allocator {
         self.allowed
     }
 
-    /// Removes the best free block for `size` bytes from its pool.
     fn get_free_block(&mut self, pool: Pool, stream: StreamId, size: u64) -> Option<BlockId> {
         let smallest = FreeBlock { stream: stream.number, size, pointer: DevicePtr(0), block: 0 };
         let best = *self.free_blocks(pool).range(smallest..).next()?;
@@ -349,7 +326,7 @@ impl Allocator {
         Some(best.block)
     }
 
-    /// Allocates a segment for a block of `size` bytes, after a retry if necessary.
+    /// Allocates a segment for a block of `size` bytes. Empties the cache if necessary.
     fn get_segment(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -382,7 +359,6 @@ impl Allocator {
         }
     }
 
-    /// Allocates a segment of `size` bytes, as one block.
     fn alloc_block(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -426,7 +402,6 @@ fn is_out_of_memory<T>(result: &DriverResult<T>) -> bool {
     result.as_ref().is_err_and(|error| error.code == ERROR_MEMORY_ALLOCATION)
 }
 
-/// The size of the block that a request gets.
 fn round_size(requested: u64) -> u64 {
     requested.next_multiple_of(MIN_BLOCK_SIZE)
 }

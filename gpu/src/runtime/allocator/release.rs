@@ -1,5 +1,4 @@
-//! Returning segments to the driver: all unused ones when the cache is emptied, or some oversize ones when the options
-//! limit splitting.
+//! Returning segments to the driver: all unused ones, or oversize ones when the options limit splitting.
 
 use super::{Allocator, Block, BlockId, DeviceDriver, FreeBlock, Pool};
 use crate::contract::driver::{DevicePtr, DriverResult, StreamId};
@@ -19,8 +18,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Returns oversize segments for a request: the smallest sufficient one, or else the largest ones. Returns whether
-    /// they suffice.
+    /// Returns oversize segments for a request: the smallest sufficient one, or the largest. Returns whether they
+    /// suffice.
     pub(super) fn release_available_cached_blocks(
         &mut self,
         driver: &dyn DeviceDriver,

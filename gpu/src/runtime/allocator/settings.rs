@@ -25,7 +25,6 @@ impl Settings {
         self.max_split_size.is_some_and(|limit| size >= limit)
     }
 
-    /// Whether a request of `size` bytes may use a sufficient block.
     pub(super) fn may_take(&self, size: u64, block: u64) -> bool {
         match self.is_oversize(size) {
             true => block < size.saturating_add(self.max_non_split_rounding),
@@ -33,7 +32,6 @@ impl Settings {
         }
     }
 
-    /// Whether the rest of a block becomes a separate block.
     pub(super) fn should_split(&self, pool: Pool, size: u64, remaining: u64) -> bool {
         match pool {
             Pool::Small => remaining >= MIN_BLOCK_SIZE,
@@ -131,7 +129,6 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
-/// Splits the options at commas, except within brackets.
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {

@@ -1,4 +1,4 @@
-//! The contents of device memory (`torch.cuda.memory_snapshot`): the segments, their blocks, and the holders of these.
+//! The contents of device memory (`torch.cuda.memory_snapshot`): segments, blocks, and their holders.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,14 +6,12 @@ use std::panic::Location;
 use super::{Allocator, Block, BlockId, Contents, Pool};
 use crate::contract::driver::{DevicePtr, StreamId};
 
-/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
     /// Held by a tensor, or by a library such as cuBLAS.
     ActiveAllocated,
     /// Freed, but work on other streams may still use it.
     ActiveAwaitingFree,
-    /// Free for reuse.
     Inactive,
 }
 
@@ -27,7 +25,6 @@ impl fmt::Display for BlockState {
     }
 }
 
-/// A segment in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     pub pointer: DevicePtr,
@@ -38,7 +35,6 @@ pub struct SegmentInfo {
     pub blocks: Vec<BlockInfo>,
 }
 
-/// A block in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     pub pointer: DevicePtr,
@@ -51,7 +47,7 @@ pub struct BlockInfo {
 }
 
 impl Allocator {
-    /// Lists all segments, ordered by address.
+    /// Lists all segments by address.
     pub fn snapshot(&self) -> impl Iterator<Item = SegmentInfo> {
         self.segments.values().map(|&first| {
             let Block { pointer, stream, pool, .. } = self.blocks[first];

@@ -1,9 +1,8 @@
 //! Blocks that several streams use (`Tensor.record_stream`).
 //!
-//! A block may be reused as soon as it is freed, because the work of its next owner is queued behind on the same
-//! stream. Work on other streams has no such order. For these streams the allocator records an event when the block is
-//! freed, and the block stays *active*, though not allocated, until all its events have completed. Events are checked
-//! only when memory is allocated.
+//! A freed block is reusable at once by its own stream, because the work of the next owner is queued behind. For other
+//! streams the allocator records an event when the block is freed, and the block stays *active*, though not allocated,
+//! until all its events have completed. Events are checked only when memory is allocated.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,15 +23,14 @@ pub(super) struct StreamUses {
 }
 
 pub(super) struct PendingFree {
-    /// `None` if recording the event failed, or if the freeing thread may not call the driver. The event is then
-    /// recorded later, so the block is reusable later than necessary, but never too early.
+    /// `None` if recording failed, or if the freeing thread may not call the driver. The event is then recorded later,
+    /// so the block is reusable late, but never too early.
     pub(super) event: Option<EventId>,
     block: BlockId,
 }
 
 impl Allocator {
-    /// Marks a block as used by work of a stream. The block is reused only after the work that was queued there before
-    /// the free has run.
+    /// Marks a block as used by a stream. It is reused only after work that was queued there before the free has run.
     pub fn record_stream(&mut self, allocation: Allocation, stream: StreamId) {
         let Some(block) = allocation.block.filter(|block| self.blocks[*block].stream != stream) else {
             return;
@@ -57,8 +55,8 @@ impl Allocator {
         streams.len() as u32
     }
 
-    /// Frees the blocks whose events have completed. A stream runs in order, so events after its first incomplete one
-    /// need no query.
+    /// Frees the blocks whose events have completed. A stream runs in order, so the first incomplete event ends the
+    /// search.
     pub(super) fn process_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.take_events(driver, |driver, event| driver.query_event(event))
     }

@@ -340,7 +340,6 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     };
     assert_eq!(state(allocator), BlockState::ActiveAwaitingFree);
     assert_eq!(figures(allocator), [512, 1024, 1024]);
-    // A waiting block does not merge.
     allocator.free(&driver, neighbour);
     assert_eq!(figures(allocator), [0, 512, 512]);
     driver.advance(on(1), 1);
@@ -354,7 +353,6 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     assert_eq!(malloc(allocator, &driver, 512).unwrap().pointer, block.pointer);
     assert_eq!(figures(allocator), [1024; 3]);
     driver.check(allocator);
-    // Events are reused.
     allocator.record_stream(block, on(2));
     allocator.free(&driver, block);
     assert_eq!(driver.events(), (2, 1));
@@ -393,7 +391,6 @@ fn a_limit_counts_as_a_full_device() {
     };
     assert_eq!(error, MallocError::OutOfMemory(expected));
     assert_eq!(driver.calls(Call::Malloc), 1, "the driver is not even asked");
-    // Allocations exactly up to the limit succeed.
     malloc(allocator, &driver, 10 * MIB + 1 - 512).unwrap();
     allocator.set_allowed(0);
     assert!(matches!(malloc(allocator, &driver, 21 * MIB), Err(MallocError::OutOfMemory(_))));

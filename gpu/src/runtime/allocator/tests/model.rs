@@ -1,5 +1,4 @@
-//! A naive model of the allocator: a list of segments, each a list of blocks, searched linearly. It recounts all
-//! statistics after every step.
+//! A naive model of the allocator: lists of segments and blocks. It recounts all statistics after every step.
 
 use super::driver::FakeDriver;
 use crate::contract::driver::{DevicePtr, DriverResult};
@@ -40,7 +39,6 @@ struct Block {
     waiting: bool,
 }
 
-/// A freed block that waits for a stream.
 struct Wait {
     stream: u32,
     address: u64,
@@ -120,7 +118,6 @@ impl Model {
         }
     }
 
-    /// Allocates a segment from the driver, if the limit allows it.
     fn ask(&self, driver: &FakeDriver, bytes: u64) -> DriverResult<DevicePtr> {
         let reserved: u64 = self.segments.iter().map(|segment| segment.size).sum();
         match self.allowed {
@@ -173,7 +170,6 @@ impl Model {
         Some(address)
     }
 
-    /// Frees a block that other streams use.
     pub(super) fn free(&mut self, address: u64, used_on: &[u32]) {
         let waits = used_on.iter().map(|&stream| Wait { stream, address, done: false });
         self.waits.extend(waits);

@@ -23,12 +23,10 @@ enum Step {
         which: usize,
         stream: u32,
     },
-    /// Lets a stream pass some of its events.
     Advance {
         stream: u32,
         events: usize,
     },
-    /// Sets the limit on reserved bytes.
     Allow(u64),
     EmptyCache,
     ResetPeak,
@@ -155,8 +153,7 @@ impl Pair {
     }
 }
 
-/// Checks that the live allocations are exactly the blocks that the allocator considers allocated. The driver has
-/// checked that blocks do not overlap.
+/// Checks that the live allocations are the allocated blocks. The driver has checked that blocks do not overlap.
 fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
     let blocks = allocator.snapshot().flat_map(|segment| segment.blocks);
     let theirs: Vec<u64> = blocks
