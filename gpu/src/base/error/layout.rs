@@ -1,6 +1,5 @@
 //! Errors of shapes.
 
-/// The result of a shape computation.
 pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
 
 /// An error of a shape or of a memory layout.
