@@ -16,9 +16,9 @@
 //! Four files here are part of the spine that `todevice`'s `lib.rs` lists: `runtime/copy.rs`, `contract/driver.rs`,
 //! `simulated/schedule.rs` and `base/kernel.rs`. They follow a copy and a launch from a tensor to a GPU.
 //!
-//! This crate has no tensors and no operations, and does not compute: each kernel, matrix product and convolution
-//! brings its host implementation, a `fn` (its *twin*). The crate has the host's random number generators, but does not
-//! fill tensors with them.
+//! This crate has no tensors and no operations: each kernel, matrix product and convolution brings its host
+//! implementation, a `fn` (its *twin*). The crate has the random number generators, but does not fill tensors with
+//! them.
 //!
 //! # Memory under PyTorch's rules
 //!

@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
 
-/// The reduction of several ranks' values to one (`torch.distributed.ReduceOp`). It runs in rank order, so every rank
-/// gets the same bits in every run.
+/// The reduction of several ranks' values (`torch.distributed.ReduceOp`), in rank order, so that its bits are
+/// reproducible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReduceOp {
     #[default]
@@ -40,7 +40,6 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// PyTorch's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "ALLREDUCE",
@@ -52,7 +51,6 @@ impl CollectiveKind {
         }
     }
 
-    /// The name in a timeline.
     pub fn label(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "all_reduce",
@@ -75,7 +73,6 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The size of a rank's input.
     pub fn bytes(&self) -> usize {
         self.numel() * self.dtype.size()
     }
@@ -139,7 +136,6 @@ impl Collective {
     }
 }
 
-/// Bytes of the combined result.
 fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
     match fingerprint.kind {
         CollectiveKind::AllGather => of * fingerprint.bytes(),
@@ -191,7 +187,6 @@ pub enum Algorithm {
     Tree,
 }
 
-/// The duration of a collective once all ranks have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveTime {
     pub algorithm: Algorithm,

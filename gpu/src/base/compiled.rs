@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 
 use crate::base::handles::DevicePtr;
 
-/// CUDA C++ source.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelSource<'a> {
     pub text: &'a str,
@@ -16,11 +15,9 @@ pub struct KernelSource<'a> {
     pub parameters: &'a [usize],
 }
 
-/// A compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelId(pub u64);
 
-/// An argument of a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
     /// A pointer to a tensor of `bytes` bytes.
@@ -29,7 +26,6 @@ pub enum Passed {
     Number([u8; 8]),
 }
 
-/// A compiled kernel with its arguments, ready to be queued.
 #[derive(Clone, Debug)]
 pub struct CompiledLaunch {
     pub kernel: KernelId,

@@ -65,7 +65,6 @@ impl ConvPass {
 }
 
 impl ConvShape {
-    /// Height and width of y.
     pub fn out(&self) -> [usize; 2] {
         let [height, width] = self.padded();
         let [rows, columns] = self.reach();
@@ -118,7 +117,6 @@ impl ConvShape {
         }
     }
 
-    /// Elements of x, of the weight and of y.
     pub fn elements(&self) -> [usize; 3] {
         let [p, q] = self.out();
         [

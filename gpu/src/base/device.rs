@@ -34,7 +34,6 @@ pub enum DeviceType {
 }
 
 impl DeviceType {
-    /// PyTorch's name.
     pub const fn name(self) -> &'static str {
         match self {
             DeviceType::Cpu => "cpu",
@@ -50,13 +49,11 @@ impl fmt::Display for DeviceType {
 }
 
 impl Device {
-    /// Whether this is a CUDA device (`device.type == "cuda"`).
     #[inline]
     pub const fn is_cuda(self) -> bool {
         matches!(self, Device::Cuda { .. })
     }
 
-    /// `device.type`
     #[inline]
     pub const fn device_type(self) -> DeviceType {
         if self.is_cuda() { DeviceType::Cuda } else { DeviceType::Cpu }

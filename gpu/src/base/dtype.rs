@@ -5,10 +5,8 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-/// The type of a tensor's elements (`torch.dtype`).
-///
-/// As in PyTorch, an operation on `F16` or `BF16` converts each element to f32, computes in f32, and rounds its result
-/// once.
+/// The type of a tensor's elements (`torch.dtype`). As in PyTorch, an operation on `F16` or `BF16` computes in f32, and
+/// rounds its result once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// `torch.bool`, one byte per element.
@@ -83,8 +81,7 @@ impl DType {
         }
     }
 
-    /// The common type in a mixed operation (`torch.promote_types`): the later one in the order of declaration. Only
-    /// the two half types promote to a third.
+    /// The later one in the order of declaration (`torch.promote_types`). Only the two half types promote to a third.
     pub fn promote(self, other: DType) -> DType {
         match (self, other) {
             (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
@@ -93,8 +90,8 @@ impl DType {
         }
     }
 
-    /// Whether an in-place operation may write values of this type into a tensor of type `target`. Its category must
-    /// not be lower.
+    /// Whether an in-place operation may write values of this type into a `target` tensor: its category must not be
+    /// lower.
     pub fn can_cast(self, target: DType) -> bool {
         self.category() <= target.category()
     }
@@ -105,7 +102,6 @@ impl DType {
     }
 }
 
-/// Prints PyTorch's name, `torch.float32`.
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -121,7 +117,6 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Rust type of tensor elements.
 pub trait Element: Copy + PartialEq + Send + Sync + fmt::Debug + 'static + sealed::Sealed {
     /// The type in memory. A `bool` is stored as a byte, because not every byte is a valid `bool`.
     #[doc(hidden)]
@@ -201,8 +196,7 @@ impl Element for bool {
 
 /// A number in an operation with tensors (a Python number in PyTorch).
 ///
-/// It decides the result's type only if its category is higher than the tensor's: an integer tensor times `2.5` is f32,
-/// an f32 tensor times `2` stays f32.
+/// It decides the result's type only if its category is higher than the tensor's: an i64 tensor times `2.5` is f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     Bool(bool),

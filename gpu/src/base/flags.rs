@@ -7,13 +7,11 @@ pub struct Backends {
     pub deterministic_algorithms: bool,
 }
 
-/// The flags of cuDNN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
     /// Whether to use cuDNN. Otherwise a convolution is a copy and a matrix product, by kernels of this crate.
     pub enabled: bool,
-    /// Whether the first convolution of a kind times the algorithms, to use the fastest instead of a heuristic's
-    /// choice.
+    /// Whether the first convolution of a kind times the algorithms, instead of a heuristic's choice.
     pub benchmark: bool,
     /// Whether to use only algorithms with the same bits in every run.
     pub deterministic: bool,
@@ -24,7 +22,6 @@ pub struct Flags {
 }
 
 impl Default for Flags {
-    /// PyTorch's defaults.
     fn default() -> Flags {
         Flags { enabled: true, benchmark: false, deterministic: false, allow_tf32: true, benchmark_limit: 10 }
     }

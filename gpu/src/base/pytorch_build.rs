@@ -1,8 +1,7 @@
 //! The cards that a PyTorch build supports.
 //!
 //! A build contains kernels for a list of architectures, `sm_90` for compute capability 9.0. They run on cards of the
-//! same major version that are as new or newer. On any other card, PyTorch warns at the first use of CUDA. Memory and
-//! copies work, but the first kernel fails.
+//! same major version that are as new or newer. On any other card, PyTorch warns, and the first kernel fails.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,13 +1,11 @@
 //! Readings of a GPU monitor.
 
-/// A monitor's readings of a GPU (`monitor::gpu` of `todevice`). A value that is not reported is `None`, and `N/A` in
-/// `nvidia-smi`.
+/// A monitor's readings of a GPU (`monitor::gpu` of `todevice`). Unreported values are `None`, `N/A` in `nvidia-smi`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gpu {
     /// CUDA's index. `nvidia-smi` may have another one, in the order of the PCI bus.
     pub index: usize,
-    /// `Tesla T4`, or `Tesla T4 (simulated)`.
     pub name: String,
     /// The address on the PCI bus. `None` for a simulated GPU.
     pub bus_id: Option<String>,
@@ -21,7 +19,6 @@ pub struct Gpu {
     pub power_draw: Option<u32>,
     /// In milliwatts.
     pub power_limit: Option<u32>,
-    /// Bytes in use by all processes.
     pub memory_used: u64,
     pub memory_total: u64,
     /// Percent of the last sample period with at least one running kernel, however small.
@@ -31,8 +28,7 @@ pub struct Gpu {
     /// Bytes per second over the PCI bus.
     pub pcie_to_device: Option<u64>,
     pub pcie_to_host: Option<u64>,
-    /// Percent of multiprocessors with work, averaged over the sample period: DCGM's `SM_ACTIVE`. Only for a simulated
-    /// GPU.
+    /// Percent of multiprocessors with work, averaged over the sample period: DCGM's `SM_ACTIVE`. Simulated GPUs only.
     pub sm_active: Option<u32>,
     /// Resident threads in percent of the maximum, averaged over the sample period: DCGM's `SM_OCCUPANCY`.
     pub sm_occupancy: Option<u32>,
@@ -84,7 +80,6 @@ impl ComputeMode {
     }
 }
 
-/// A process that holds memory of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GpuProcess {

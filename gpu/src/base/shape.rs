@@ -1,5 +1,5 @@
-//! The layout of a tensor: sizes, strides and an offset into its storage. A view operation maps one [`Layout`] to
-//! another, and moves no element.
+//! The layout of a tensor: sizes, strides and an offset into its storage. View operations map one [`Layout`] to
+//! another.
 
 use crate::base::error::layout::{LayoutError, Result};
 use crate::base::sort;
@@ -41,7 +41,6 @@ impl Layout {
         })
     }
 
-    /// The bytes of a contiguous copy with `of_each` bytes per element.
     pub fn bytes(&self, of_each: usize) -> Result<usize> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
@@ -102,7 +101,6 @@ impl Layout {
         1 + self.sizes().iter().zip(self.strides()).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
     }
 
-    /// The number of distinct elements.
     #[inline]
     pub fn distinct(&self) -> usize {
         self.sizes()
@@ -289,8 +287,8 @@ impl Layout {
         if self.is_contiguous() {
             return Ok(Some(out));
         }
-        // Walk both shapes from the back. A run of contiguous old dimensions can be divided differently, but a new
-        // dimension must not span two runs.
+        // From the back: a run of contiguous old dimensions can be divided differently, but a new one must not span two
+        // runs.
         let (mut run_numel, mut run_stride) = (1, self.strides().last().copied().unwrap_or(1));
         let (mut taken, mut new_dim) = (1, sizes.len());
         for dim in (0..self.ndim).rev() {

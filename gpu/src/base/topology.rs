@@ -13,15 +13,13 @@ impl From<UnknownLink> for GpuError {
     }
 }
 
-/// The connections between all GPUs of a machine. Prints the first columns of `nvidia-smi topo -m`, with `{:#}` also
-/// the legend.
+/// The connections between all GPUs. Prints the first columns of `nvidia-smi topo -m`, and with `{:#}` the legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     links: Vec<Vec<Link>>,
 }
 
 impl Topology {
-    /// Builds the topology from the connections of pairs.
     pub fn new(gpus: usize, between: impl Fn(usize, usize) -> Link) -> Topology {
         let link = |from, to| if from == to { Link::X } else { between(from, to) };
         let row = |from| (0..gpus).map(|to| link(from, to)).collect();

@@ -77,13 +77,11 @@ pub enum Awaited {
     Stream(StreamId),
 }
 
-/// A request to the driver.
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind {
     Launch {
         kernel: &'static KernelDef,
     },
-    /// A kernel that the program compiled.
     CompiledLaunch {
         name: &'static str,
     },
@@ -146,7 +144,6 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The name in a timeline: `gemm`, or the name of the kernel.
     pub fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
@@ -257,7 +254,6 @@ pub const TRACE: u64 = 0;
 const FETCH_SPANS: usize = 1 << 16;
 
 impl Recorder {
-    /// Starts [`TRACE`], or restarts it.
     pub fn start_trace(&mut self, began: u64) {
         self.stop(TRACE);
         self.open(TRACE, began);

@@ -14,8 +14,7 @@ pub trait InterpretedKernel: Send + Sync {
     /// Returns the reason why no device would accept the launch, if there is one.
     fn refuses(&self, launch: &CompiledLaunch) -> Option<String>;
 
-    /// Runs the kernel and returns its cost. `memory` contains all tensors of the launch, in regions that do not
-    /// overlap. Any other address is illegal.
+    /// Runs the kernel. `memory` contains all tensors of the launch, without overlap. Any other address is illegal.
     fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost>;
 }
 

@@ -7,7 +7,6 @@ use crate::base::collective::{Collective, Key};
 use crate::base::error::MeetingError;
 use crate::base::handles::OpId;
 
-/// One of several processes.
 pub struct Process {
     pub number: usize,
     /// The first [`OpId`] of its devices. Each process has a separate range, because all share one recording.
@@ -16,8 +15,7 @@ pub struct Process {
 }
 
 pub trait Others: Send + Sync {
-    /// Reports that a stream has reached a collective at `time`, with this input. The collective takes `duration` once
-    /// all processes have arrived.
+    /// Reports that a stream has reached a collective, which takes `duration` once all processes have arrived.
     fn arrive(&self, part: &Collective, time: u64, duration: u64, input: &[u8]);
 
     /// Returns the end time of a collective, once all processes have arrived.
@@ -47,7 +45,6 @@ pub type Drain = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The end of a collective is known.
     Met,
     /// No other process can continue. Work that does not depend on them must run first.
     GoOn,

@@ -19,7 +19,6 @@ pub fn current(machine: MachineId, device: usize) -> StreamId {
     ThreadContext::read(|context| find(&context.streams, machine, device))
 }
 
-/// The current stream in a snapshot.
 #[inline]
 pub fn find(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
     let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;

@@ -16,11 +16,9 @@ use crate::host::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
 use crate::host::thread::{CurrentDevice, OfThread, Part, ThreadContext};
 use crate::host::time::Clock;
 
-/// The host of a machine.
 pub struct HostContext {
     id: MachineId,
     clock: Clock,
-    /// The costs on this host, if time is virtual.
     profile: &'static HostProfile,
     /// The total work of threads with separate clocks, in nanoseconds, if time is virtual.
     others_worked: AtomicU64,
@@ -190,7 +188,6 @@ impl HostContext {
         &self.generator
     }
 
-    /// Limits the program to `count` more operations.
     pub fn limit_operations(&self, count: u64) {
         *lock(&self.operations_left) = Some(count);
         self.is_limited.store(true, Ordering::Relaxed);
@@ -236,7 +233,6 @@ impl HostContext {
         untold.iter().for_each(|warning| handler(warning));
     }
 
-    /// Stores warnings for the first handler.
     pub fn warn_later(&self, warnings: Vec<String>) {
         lock(&self.untold).extend(warnings);
     }

@@ -34,12 +34,10 @@ struct FreeBuffers {
 /// For smaller buffers, the system allocator is as fast.
 const SMALLEST_CACHED: usize = 4 * 1024;
 
-/// The maximum number of cached bytes. A buffer that would exceed it empties the cache first, because the program may
-/// have changed its sizes.
+/// The maximum number of cached bytes. Above it, the cache is emptied, because the program may have changed its sizes.
 const MOST_CACHED: usize = 512 << 20;
 
 impl HostMemory {
-    /// Bytes held by tensors.
     pub fn allocated(&self) -> usize {
         self.allocated.load(Ordering::Relaxed)
     }
@@ -49,7 +47,6 @@ impl HostMemory {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Sets the peak to the current value.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated(), Ordering::Relaxed);
     }
@@ -59,7 +56,6 @@ impl HostMemory {
         lock(&self.free).bytes
     }
 
-    /// Returns the cached buffers to the system.
     pub fn empty_cache(&self) {
         *lock(&self.free) = FreeBuffers::default();
     }

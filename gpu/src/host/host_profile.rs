@@ -84,7 +84,6 @@ impl HostTime {
     }
 }
 
-/// The cores of the modelled laptop.
 pub const MODELLED_CORES: usize = 8;
 
 pub static LAPTOP_8_CORES: HostProfile = HostProfile {
@@ -143,8 +142,8 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
     ),
 };
 
-/// The same laptop with PyTorch's costs. Each figure is the shortest time of PyTorch 2.11 on one thread of an EPYC,
-/// with one-element tensors (`tests/bench/host.py`).
+/// The same laptop with PyTorch's costs: the shortest times of PyTorch 2.11 on one thread of an EPYC, with one-element
+/// tensors (`tests/bench/host.py`).
 ///
 /// A module's overhead over its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A training step of
 /// lab 03's network takes 225 µs on the modelled CPU. PyTorch took 245.
@@ -220,8 +219,7 @@ impl FigureSet for HostProfile {
 }
 
 impl HostProfile {
-    /// The duration of a kernel's twin: the maximum of memory and arithmetic, on one core or on all, whichever is
-    /// faster.
+    /// The maximum of the times for memory and arithmetic, on one core or on all, whichever is faster.
     #[inline]
     pub fn kernel_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);

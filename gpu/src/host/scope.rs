@@ -8,7 +8,6 @@ use std::panic::Location;
 pub use crate::base::place::Place;
 use crate::host::thread::{OfThread, Part, Restore, ThreadContext};
 
-/// The current operation of a thread.
 #[derive(Clone, Copy)]
 pub struct Scope {
     place: Option<Place>,
@@ -48,8 +47,7 @@ pub fn operation(name: &'static str, place: Place) -> Leave {
     })
 }
 
-/// Marks a tensor as being printed until the guard is dropped. Formatting (`fmt`) does not receive the user's line, so
-/// only the line that created the tensor is known.
+/// Marks a tensor as being printed until the guard is dropped. Formatting (`fmt`) does not receive the user's line.
 pub fn printing(made: Place) -> Leave {
     Scope::enter_after(|outer| Scope {
         operation: outer.operation.or(Some("print")),

@@ -1,5 +1,4 @@
-//! The context of a thread: the state that its code uses without receiving it as an argument. A thread that works for
-//! another one takes a copy.
+//! The context of a thread: state that its code uses without an argument. A thread that works for another takes a copy.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -28,7 +27,6 @@ pub struct ThreadContext {
 pub struct CurrentDevice(pub usize);
 
 impl ThreadContext {
-    /// The context of a new thread.
     pub const FRESH: ThreadContext = ThreadContext {
         host: None,
         device: CurrentDevice(0),
@@ -40,8 +38,7 @@ impl ThreadContext {
 
 /// A per-thread context. The tensor crate has another one.
 pub trait OfThread: Clone + 'static {
-    /// Accesses this thread's context. Values must not be dropped inside, because dropping a tensor may need the
-    /// context.
+    /// Accesses this thread's context. Values must not be dropped inside: dropping a tensor may need the context.
     fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;
 
     #[inline(always)]

@@ -1,8 +1,7 @@
 //! The clock of a machine: virtual if its GPUs are simulated, else real.
 //!
 //! A simulated GPU has no real speed, so all time on its machine is *modelled*: CPU operations, copies and kernels take
-//! the times in the profiles of host and device, and [`Instant`] reads that clock. Output labels such times as
-//! modelled.
+//! the times in the profiles of host and device, and [`Instant`] reads that clock.
 
 use std::ops::Sub;
 use std::sync::Arc;
@@ -97,8 +96,7 @@ impl Clock {
         }
     }
 
-    /// The thread's time on its core, plus the time that other cores worked for it. 0 for real threads, which the
-    /// operating system measures.
+    /// The core time of this thread and its helpers. 0 for real threads, which the operating system measures.
     pub fn worked(&self) -> u64 {
         match self {
             Clock::Virtual(lane) => {
@@ -136,8 +134,7 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// A moment on the clock of the machine (`time.perf_counter`): modelled if time is virtual
-/// (`Machine::time_is_modelled`), else measured.
+/// A moment on the machine's clock (`time.perf_counter`), modelled or measured (`Machine::time_is_modelled`).
 ///
 /// ```
 /// use todevice::Machine;
@@ -156,7 +153,6 @@ pub fn sleep(time: Duration) {
 pub struct Instant(u64);
 
 impl Instant {
-    /// The current time on this thread's clock.
     #[inline]
     pub fn now() -> Instant {
         Instant(HostContext::now())

@@ -53,8 +53,7 @@ functions!(cudnn:
     cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter,
 );
 
-/// The function for the milliseconds between two events. Drivers before CUDA 12.8 lack the newer name, and cudarc for
-/// CUDA 13 lacks the older one.
+/// Milliseconds between two events. Drivers before CUDA 12.8 lack the newer name, cudarc for CUDA 13 the older one.
 pub(super) const EVENT_ELAPSED: [&str; 2] = ["cuEventElapsedTime", "cuEventElapsedTime_v2"];
 
 /// # Safety

@@ -74,8 +74,7 @@ fn elements_of(launch: &Launch) -> Option<&[usize]> {
     }
 }
 
-/// A view broadcast to `sizes`, with as few dimensions as possible: locating an element takes a division for each
-/// dimension but the first.
+/// A broadcast view with the fewest dimensions, because all but the first cost a division for each element.
 fn along(view: &Layout, sizes: &[usize]) -> Option<[u64; VIEW]> {
     let (ndim, sizes, strides) = view.expand(sizes).ok()?.merged_dims();
     Some(words_of(&sizes[..ndim], &strides[..ndim]))

@@ -1,7 +1,5 @@
-//! A disk cache of compiled kernels.
-//!
-//! A file contains the hash of its inputs (the key), a checksum and the machine code. A file that is truncated, or from
-//! another version or program, is ignored.
+//! A disk cache of compiled kernels. A file contains the hash of its inputs (the key), a checksum and the machine code.
+//! A truncated file, or one of another version or program, is ignored.
 
 use std::env;
 use std::fs;

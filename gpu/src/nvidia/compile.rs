@@ -12,8 +12,7 @@ use super::cache;
 use super::errors::library;
 use crate::contract::driver::{DriverError, DriverResult};
 
-/// The machine code of all sources for a compute capability, 90 for 9.0. For a card that is newer than the compiler:
-/// PTX, which the driver compiles.
+/// The machine code of all sources for a compute capability, 90 for 9.0. PTX for a card newer than the compiler.
 pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     let target = target(capability)?;
     let version = version()?;
@@ -144,7 +143,6 @@ fn compile(
     Ok((image?, lowered))
 }
 
-/// Returns an output of the compiler.
 fn output(
     program: &NvrtcProgram,
     size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,

@@ -26,7 +26,6 @@ pub(super) struct Dnn(cudnnHandle_t);
 // SAFETY: any thread may use a handle, one at a time, and the owner has exclusive access.
 unsafe impl Send for Dnn {}
 
-/// cuDNN's algorithms by number.
 const FORWARD: [ForwardAlgorithm; 8] = {
     use ForwardAlgorithm::*;
     [

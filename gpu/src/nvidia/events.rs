@@ -17,8 +17,7 @@ use super::errors::{check, has_run, invalid_handle};
 use crate::base::lock::{read, write};
 use crate::contract::driver::{DriverResult, EventId};
 
-/// An event, destroyed when it is dropped. A context must be current, so the driver drops all events before its
-/// contexts.
+/// An event. A context must be current when it is dropped, so the driver drops all events before its contexts.
 pub(super) struct CudaEvent(CUevent);
 
 // SAFETY: any thread may use an event.
@@ -84,7 +83,6 @@ impl Drop for CudaEvent {
     }
 }
 
-/// The events that are alive.
 #[derive(Default)]
 pub(super) struct CudaEvents {
     created: AtomicU64,

@@ -42,8 +42,8 @@ pub(super) const CUDNN: Library =
 pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
 
 impl Library {
-    /// Loads the library permanently. Returns its path, or `None` if the loader found it. An error lists the problems
-    /// of the existing files, one line each.
+    /// Loads the library permanently. Returns its path, or `None` if the loader found it. An error has one line per
+    /// file.
     pub(super) fn load(&self, driver: u32) -> Result<Option<PathBuf>, Vec<String>> {
         let mut wrong = Vec::new();
         for version in (self.versions)(driver) {
@@ -124,8 +124,7 @@ fn folders(pip: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// pip's folders: of the active environment, of one in the current folder, of the shell's Python, of the user, and of
-/// the system.
+/// pip's folders: of the active environment, the current folder, the shell's Python, the user, and the system.
 fn site_packages() -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -176,8 +175,7 @@ pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
 
 pub(super) const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
-/// Loads the driver's library, also from the folders of WSL and Jetson. The error is the loader's message about an
-/// existing file.
+/// Loads the driver's library, also from the folders of WSL and Jetson. The error is the loader's message.
 pub(super) fn load_driver() -> Result<(), Option<String>> {
     let first = open(Path::new(DRIVER));
     if first.is_ok() {
@@ -191,8 +189,7 @@ pub(super) fn load_driver() -> Result<(), Option<String>> {
     }
 }
 
-/// The version of a library: the part after `.so.` in its file name, `9.1.0`, or pip's if the name has only a major
-/// version.
+/// The part after `.so.` in the library's file name, `9.1.0`, or pip's version if that is only a major version.
 pub(super) fn version_of(path: &Path) -> Option<String> {
     let file = fs::canonicalize(path).ok()?;
     let (name, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;

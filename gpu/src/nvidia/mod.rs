@@ -11,8 +11,7 @@
 //! | checks of handles | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
 //! | times of work | `spans.rs` |
 //!
-//! Each method of the [`Driver`] is one or two calls of libcuda. The caching of memory and the order of streams are
-//! above it, the same as for simulated GPUs.
+//! Each method of the [`Driver`] is one or two calls of libcuda.
 //!
 //! Safe code can make up pinned addresses, events and streams, which are plain numbers, and libcuda would use them
 //! unchecked. So each is looked up first. Device addresses are not: libcuda rejects a copy outside its allocations, and
@@ -88,7 +87,6 @@ type CuStream = Handle<cudarc::driver::sys::CUstream_st>;
 type CuFunction = Handle<cudarc::driver::sys::CUfunc_st>;
 type CuModule = Handle<cudarc::driver::sys::CUmod_st>;
 
-/// The GPUs of this computer.
 pub struct Nvidia {
     devices: Vec<NvidiaDevice>,
     pinned: PinnedBlocks,
@@ -145,7 +143,6 @@ impl Symbol {
     }
 }
 
-/// The maximum number of remembered launches.
 const REMEMBERED: usize = 64;
 /// The maximum number of launches in an error message.
 const TOLD: usize = 4;
@@ -255,8 +252,8 @@ impl NvidiaDevice {
         lock(&self.context).is_some()
     }
 
-    /// Returns the `__global__` function of a kernel. The context must be current. The first call compiles all kernels
-    /// or loads them from the cache.
+    /// Returns the `__global__` function of a kernel. The first call compiles or loads all. The context must be
+    /// current.
     fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
         let known = read(&self.functions);
         if let Some(function) = known.get(&ptr::from_ref(kernel)) {
@@ -583,8 +580,7 @@ impl Driver for Nvidia {
         let mut pointers = arguments.pointers();
         gpu.remember(stream, Some(Symbol::Of(launch.kernel)));
         self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: the arguments match the kernel's parameters (tested in `kernels`), and are copied before this
-            // returns.
+            // SAFETY: the arguments match the parameters (tested in `kernels`), and are copied before this returns.
             check(unsafe {
                 cuLaunchKernel(
                     function,

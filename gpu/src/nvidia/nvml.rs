@@ -18,13 +18,11 @@ const INSUFFICIENT_SIZE: c_int = 7;
 /// NVML's value for unreported memory of a process.
 const NOT_AVAILABLE: u64 = u64::MAX;
 
-/// The value of an unknown performance state.
 const UNKNOWN_STATE: c_uint = 32;
 
 /// NVML, initialised, and shared by all threads.
 pub struct Nvml(Library);
 
-/// NVML's handle of a GPU.
 pub struct NvmlDevice {
     nvml: &'static Nvml,
     handle: *mut c_void,
@@ -222,12 +220,10 @@ impl NvmlDevice {
         self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
     }
 
-    /// Whether the driver stays loaded while the card is unused.
     pub fn persistence_mode(&self) -> Result<bool, String> {
         self.number("nvmlDeviceGetPersistenceMode").map(is_on)
     }
 
-    /// Whether a display shows the card's output.
     pub fn display_active(&self) -> Result<bool, String> {
         self.number("nvmlDeviceGetDisplayActive").map(is_on)
     }

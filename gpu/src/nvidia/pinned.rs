@@ -32,8 +32,7 @@ impl PinnedBlocks {
         Ok(())
     }
 
-    /// Calls `access` with a pointer to `bytes` bytes of one block, alive and exclusive until it returns. An empty
-    /// range may be anywhere.
+    /// Calls `access` with a pointer to `bytes` bytes of one block, alive and exclusive until it returns.
     pub(super) fn access<R>(
         &self,
         pointer: PinnedPtr,

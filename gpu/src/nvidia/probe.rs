@@ -1,6 +1,5 @@
-//! Searches this computer for NVIDIA's driver, its GPUs, and the libraries that this crate uses. A library or one of
-//! its functions may be missing, the driver may be too old, or there may be no GPU. Findings are worded for the
-//! computer's owner.
+//! Searches this computer for NVIDIA's driver, its GPUs, and the libraries that this crate uses. Any of them may be
+//! missing or too old. Findings are worded for the computer's owner.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
@@ -24,7 +23,6 @@ pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     Found {
-        /// `12.4`
         version: String,
         /// Its file, if the system reports it.
         path: Option<PathBuf>,
@@ -53,7 +51,6 @@ impl Finding {
     }
 }
 
-/// The findings on this computer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Probe {
@@ -70,7 +67,6 @@ pub struct Probe {
     pub cudnn: Finding,
     /// libnccl, for several GPUs.
     pub nccl: Finding,
-    /// The folders searched after the loader's.
     pub searched: Vec<PathBuf>,
 }
 

@@ -17,7 +17,6 @@ fn card(bus_id: &str) -> Result<NvmlDevice, String> {
         .map_err(|error| format!("NVML does not know the GPU at {bus_id}: {error}"))
 }
 
-/// NVML's readings of the GPU at a PCI bus id.
 pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     let card = card(bus_id)?;
     let memory = card.memory().map_err(|error| format!("NVML does not tell the memory: {error}"))?;
@@ -86,7 +85,6 @@ pub fn versions() -> Versions {
     }
 }
 
-/// The processes that hold memory of the GPU. Empty if unknown.
 pub fn processes(bus_id: &str) -> Vec<Process> {
     let known = |process: GpuProcess| {
         let used_memory = process.used_memory?;

@@ -19,7 +19,6 @@ pub(super) struct Spans {
     devices: HashMap<usize, Timing>,
 }
 
-/// The events of one device.
 struct Timing {
     /// The event from which times count, and its time on the host's clock.
     base: CudaEvent,
@@ -74,8 +73,7 @@ impl Spans {
         self.recording
     }
 
-    /// Turns recording on or off. Each recording has a new base, because event times are floats, which lose precision
-    /// as they grow.
+    /// Each recording has a new base, because event times are floats, which lose precision as they grow.
     pub(super) fn record(&mut self, on: bool) {
         if on && !self.recording && self.pending.is_empty() {
             self.devices.clear();

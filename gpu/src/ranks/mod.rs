@@ -30,7 +30,6 @@ use turn::Turn;
 
 pub struct World {
     size: usize,
-    /// Whether each rank has a thread.
     threads: bool,
     state: Mutex<RanksState>,
     /// For each rank, if ranks have threads.
@@ -39,11 +38,9 @@ pub struct World {
 
 struct RanksState {
     ranks: Vec<RankState>,
-    /// The rank that has the baton.
     running: usize,
     meetings: HashMap<Key, Meeting>,
-    /// The process groups: the number of groups that the rank made before, and the members. Groups are the same if both
-    /// are equal.
+    /// For each process group: the number of groups that the rank made before, and the members.
     groups: Vec<(usize, Arc<[usize]>)>,
     arrivals: u64,
     buffers: Buffers,
@@ -88,7 +85,6 @@ struct Meeting {
     /// The reduced inputs of the first ranks, and the number of these ranks. Later inputs are kept until their turn.
     reduced: (Vec<u8>, usize),
     outcome: Option<Result<Outcome, MeetingError>>,
-    /// Ranks that have taken their result.
     taken: usize,
 }
 
@@ -104,8 +100,7 @@ impl Buffers {
         bytes
     }
 
-    /// Copies the input into an unused buffer of the same size. Without one, allocates a buffer, and frees the unused
-    /// ones whose size matches none in use.
+    /// Copies the input into an unused buffer of its size, or into a new one, after freeing unused sizes.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
@@ -120,7 +115,6 @@ impl Buffers {
     }
 }
 
-/// The arrival of a rank at a collective.
 pub struct Arrival {
     /// On the rank's clock.
     pub time: u64,
@@ -144,7 +138,6 @@ impl Arrival {
     }
 }
 
-/// The result of a collective that all ranks have reached.
 #[derive(Clone)]
 pub struct Outcome {
     pub start: u64,
@@ -196,7 +189,7 @@ impl World {
         lock(&self.state)
     }
 
-    /// Returns the number of a process group, the same on all its ranks. `count` is the number of this rank's earlier
+    /// Returns the number of a process group, the same on all its ranks. `count` is the number of the rank's earlier
     /// groups.
     pub fn group(&self, count: usize, members: &Arc<[usize]>) -> u32 {
         let groups = &mut self.state().groups;
@@ -218,7 +211,6 @@ impl World {
         self.state().ranks[rank].drain = Some(drain);
     }
 
-    /// Stores an error for the report to the program.
     pub fn note_trouble(&self, rank: usize, error: MeetingError) {
         self.state().ranks[rank].trouble = Some(error);
     }
@@ -270,7 +262,6 @@ impl World {
         }
     }
 
-    /// Wakes the rank that has the baton.
     fn wake(&self, state: &mut RanksState) {
         let running = state.running;
         if std::mem::take(&mut state.ranks[running].sleeps) {
@@ -351,8 +342,7 @@ impl World {
         }
     }
 
-    /// Called when no program can continue. Runs the devices of ended ranks, then lets a waiting rank run its deferred
-    /// work.
+    /// Called when no program can continue. Runs the devices of ended ranks, then the deferred work of a waiting rank.
     fn nobody_runs<'s>(
         &'s self,
         mut state: MutexGuard<'s, RanksState>,
@@ -514,7 +504,7 @@ impl World {
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
         // Otherwise the last rank would be the first at the next collective, and its input would have to be copied and
-        // kept for the ranks before it.
+        // kept.
         if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }
@@ -547,8 +537,7 @@ impl World {
 }
 
 impl Meeting {
-    /// Adds a rank's input. Inputs are reduced in rank order: after all ranks before it, the input is reduced at once,
-    /// else a copy is kept.
+    /// Adds a rank's input. Inputs are reduced in rank order, so a copy is kept until all ranks before it have arrived.
     fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], buffers: &mut Buffers) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);

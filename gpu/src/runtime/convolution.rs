@@ -14,8 +14,7 @@ use crate::contract::events::EventKind;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Whether to time up to `benchmark_limit` algorithms (0: all) and use the fastest, instead of a heuristic's
-    /// choice.
+    /// Whether to time up to `benchmark_limit` algorithms (0: all) for the fastest, instead of a heuristic's choice.
     pub benchmark: bool,
     pub benchmark_limit: usize,
     /// Whether to use only algorithms with the same bits in every run.
@@ -37,7 +36,6 @@ struct ConvKey {
 pub(super) struct Chosen(HashMap<ConvKey, ConvAlgorithm>);
 
 impl Cuda {
-    /// The version of cuDNN; `None` without it.
     pub fn cudnn_version(&self) -> Option<usize> {
         self.driver.cudnn_version()
     }

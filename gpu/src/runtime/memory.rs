@@ -57,8 +57,7 @@ impl DeviceMemory {
         self.allocation.pointer.0
     }
 
-    /// Marks the memory as used by a stream (`Tensor.record_stream`). Its reuse waits for the stream's work up to the
-    /// drop.
+    /// Marks the memory as used by a stream (`Tensor.record_stream`). Reuse waits for the stream's work up to the drop.
     pub fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }

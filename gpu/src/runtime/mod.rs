@@ -38,7 +38,6 @@ use crate::host::time::Clock;
 use crate::runtime::allocator::{Allocation, Allocator};
 use crate::runtime::pinned::PinnedCache;
 
-/// The CUDA devices of a machine.
 pub struct Cuda {
     driver: Box<dyn Driver>,
     machine: MachineId,
@@ -146,7 +145,6 @@ impl Cuda {
         &self.devices[device].properties
     }
 
-    /// The PyTorch build that the program emulates.
     pub fn build(&self) -> Option<Build> {
         self.build
     }
@@ -259,8 +257,7 @@ impl Cuda {
     pub fn finish_recorded(&self) {
         let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
-            // The first use of a device is slow, so unused ones stay untouched. A failed device has spans up to the
-            // failure.
+            // The first use of a device is slow, so unused ones stay untouched. A failed device has its earlier spans.
             if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }

@@ -6,8 +6,7 @@
 //! it uses the memory.
 //!
 //! Driver allocations are slow, so they are cached by the rules of PyTorch's `CachingHostAllocator`: sizes are powers
-//! of two, and a block serves only requests of its size. A block with pending copies is reused after an event on each
-//! stream.
+//! of two, and a block serves only requests of its size, after its pending copies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -61,8 +60,7 @@ impl PinnedCache {
         for (block, streams) in mem::take(&mut self.dropped) {
             match record(cuda, &streams) {
                 Ok(events) => self.waiting.push_back((block, events)),
-                // Without an event, the end of the use is unknown. The driver keeps the block until its copies have
-                // run.
+                // Without an event, the end of the use is unknown. The driver keeps the block for its copies.
                 Err(_) => _ = cuda.driver().free_host(block.pointer),
             }
         }
@@ -108,7 +106,6 @@ pub struct PinnedMemory {
     used_by: Mutex<Uses>,
 }
 
-/// The latest use by each stream.
 #[derive(Default)]
 struct Uses {
     count: u64,

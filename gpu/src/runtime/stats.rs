@@ -103,14 +103,11 @@ pub struct DeviceStats {
     pub num_ooms: u64,
     /// Times the allocator waited for all streams that use freed blocks.
     pub num_sync_all_streams: u64,
-    /// Successful calls of `cudaMalloc`.
     pub num_device_alloc: u64,
-    /// Successful calls of `cudaFree`.
     pub num_device_free: u64,
 }
 
 impl DeviceStats {
-    /// The counters of pools, sorted by their names in `memory_stats()`.
     pub fn counters(&mut self) -> [(&'static str, &mut StatArray); 9] {
         [
             ("active", &mut self.active),

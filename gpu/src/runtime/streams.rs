@@ -7,7 +7,6 @@ use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
 use crate::contract::events::{Awaited, EventKind};
 
 impl Cuda {
-    /// Returns a stream of the device's pool.
     pub fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
         self.check_thread()?;
         let mut pool = lock(&self.devices[device].streams);

@@ -8,7 +8,6 @@ use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 use crate::host::scope;
 
-/// The reaction to an implicit wait of the host for a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncDebugMode {
     #[default]

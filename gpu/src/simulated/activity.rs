@@ -49,7 +49,6 @@ impl BusyPiece {
                 (cost::convolution_bytes(task), cost::convolution_pieces(profile, task), GEMM_THREADS)
             }
             Task::Memset { bytes, .. } => (*bytes as u64, blocks_of(*bytes), BLOCK),
-            // A copy within the device reads and writes its memory.
             Task::Copy(CopyTask { bytes, .. }) if engine == Engine::Compute => {
                 (2 * *bytes as u64, blocks_of(*bytes), BLOCK)
             }
@@ -98,7 +97,6 @@ impl Activity {
     }
 }
 
-/// Fractions of the sample period.
 #[derive(Default)]
 struct Shares {
     compute: f64,

@@ -10,8 +10,8 @@ use crate::base::process::Process;
 use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{DriverError, MemoryInfo};
 
-/// The base address of device 0's memory. Each further device begins [`APART`] later. Addresses have 48 bits, as on
-/// current GPUs.
+/// The base address of device 0. Each further device begins [`APART`] later. Addresses have 48 bits, as on current
+/// GPUs.
 const BASE: u64 = 0x0a00_0000_0000;
 const APART: u64 = 0x0100_0000_0000;
 
@@ -37,14 +37,12 @@ pub(super) struct SimulatedDevice {
     total: u64,
     /// Bytes held by another process.
     others: u64,
-    /// The number of the owning process.
     process: usize,
     pub(super) memory: AddressSpace,
     /// CUDA creates a device's context at its first use.
     pub(super) used: bool,
     /// The indices of its streams among all streams, by stream number.
     pub(super) streams: Vec<usize>,
-    /// Pieces of work, queued or running.
     pub(super) queued: usize,
     /// The error that killed the context. Every later call returns it. If the computer had no memory for the
     /// simulation, the context recovers after the error has been returned.

@@ -13,7 +13,6 @@ use crate::base::sort;
 use crate::contract::driver::DriverResult;
 use crate::contract::interpreter::{Cost, InterpretedKernel, Region};
 
-/// A queued or running launch.
 pub(super) struct Compiled {
     pub(super) launch: CompiledLaunch,
     kernel: Arc<dyn InterpretedKernel>,
@@ -23,7 +22,6 @@ pub(super) struct Compiled {
     ran: DriverResult<Vec<[Region; 2]>>,
 }
 
-/// The memory of a launch's tensors.
 pub(super) fn accesses(launch: &CompiledLaunch) -> impl Iterator<Item = Access> {
     launch.arguments.iter().filter_map(|argument| match argument {
         Passed::Memory { pointer, bytes, is_written } if *bytes > 0 => {

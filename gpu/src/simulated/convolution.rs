@@ -1,7 +1,6 @@
 //! Convolutions on a simulated GPU: algorithms and costs. The caller supplies the computation ([`Conv::twin`]).
 //!
-//! The algorithms model cuDNN's of the same names, as far as known. Each sums in a different order, so no two give the
-//! same bits.
+//! The algorithms model cuDNN's of the same names. Each sums in a different order, so no two give the same bits.
 //!
 //! | pass | algorithm | method | workspace |
 //! | --- | --- | --- | --- |

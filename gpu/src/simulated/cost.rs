@@ -25,7 +25,6 @@ const SATURATING_THREADS: f64 = 512.0;
 /// the middle of a 16-byte load. (A guess. NVIDIA's guide to mixed precision recommends such multiples.)
 const MISFIT: f64 = 0.5;
 
-/// The time of a kernel with `grid` blocks of `block` threads.
 pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
     let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
@@ -100,8 +99,7 @@ fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
             let most = if conv.pass == ConvPass::BackwardFilter { ORDERED as u64 } else { whole };
             tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, most)
         }
-        // 16 products for each 2×2 tile of the result, over all channels. Single precision, because the transforms lose
-        // accuracy.
+        // 16 products for each 2×2 tile of the result, over all channels, in single precision.
         Way::Winograd => {
             let [p, q] = conv.shape.out();
             let (rows, columns) =
@@ -199,8 +197,7 @@ pub fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
     (duration as f64 * (0.8 + 0.4 * part)) as u64
 }
 
-/// The speed of matrix products on all multiprocessors, in floating point operations per nanosecond. `sizes` are the
-/// possible row lengths of the operands.
+/// Floating point operations per nanosecond of matrix products. `sizes` are the possible row lengths of the operands.
 fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) -> f64 {
     let tensor_cores = match dtype {
         DType::F16 => &profile.tensor_f16,
@@ -265,7 +262,6 @@ mod tests {
         squares(1, size)
     }
 
-    /// The call, the launch latency, the product and the synchronization.
     fn on_device(profile: &Profile, size: usize) -> u64 {
         LAPTOP_8_CORES.launch.nanoseconds()
             + profile.launch_latency.nanoseconds()
@@ -311,7 +307,6 @@ mod tests {
             // With one more row, neighbouring rows begin in the middle of a 16-byte load.
             assert!(pace(profile, F16, false, 4097) < 0.6 * pace(profile, F16, false, 4096));
         }
-        // Other costs dominate small products.
         assert!(pace(&H200, F16, false, 16) < 1.2 * pace(&H200, F32, false, 16));
     }
 

@@ -164,7 +164,6 @@ impl SimulationState {
         Ok(id)
     }
 
-    /// The end of a device's last completed work.
     pub(super) fn last_end(&self, device: usize) -> u64 {
         let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
         streams.map(|stream| stream.ended).max().unwrap_or(0)
@@ -195,7 +194,6 @@ impl SimulationState {
         activity::monitor((device, &self.devices[device]), self.clock.now(), running)
     }
 
-    /// The error of a wait for work that can never run.
     pub(super) fn deadlock(&self, device: usize) -> DriverError {
         errors::deadlock(self.describe_waiting(device))
     }
@@ -249,7 +247,6 @@ impl SimulationState {
         }
     }
 
-    /// Completes a stream's first piece of work.
     pub(super) fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };

@@ -10,7 +10,6 @@ pub(super) struct SimulatedEvent {
     pub(super) record: Option<EventRecord>,
 }
 
-/// The last record of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventRecord {
     pub(super) stream: usize,

@@ -17,14 +17,12 @@ use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, Twin
 use crate::base::shape::Layout;
 use crate::contract::driver::{DevicePtr, DriverResult};
 
-/// The maximum number of inputs, and of outputs, of a kernel.
 const MOST_OPERANDS: usize = 8;
 
 /// The layout of a scalar in place of a tensor.
 static NUMBER: LazyLock<Layout> =
     LazyLock::new(|| Layout::contiguous(&[]).expect("no dimensions are not too many"));
 
-/// Moves a slice of a copy.
 pub(super) fn copy(
     devices: &mut [SimulatedDevice],
     pinned: &mut PinnedSpace,
@@ -53,7 +51,6 @@ pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes:
     Ok(())
 }
 
-/// Whether the arguments of a launch match the parameters of the kernel.
 pub(super) fn arguments_fit(launch: &Launch) -> bool {
     let parameters = launch.kernel.parameters;
     let fits = |(parameter, argument): (&Parameter, &Argument)| match (parameter, argument) {
@@ -215,7 +212,6 @@ pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     }
 }
 
-/// The memory of A, B and C.
 pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
     let range = |pointer: DevicePtr, elements: usize, write: bool| {
         let bytes = elements * gemm.dtype.size();

@@ -53,11 +53,10 @@ impl<'m> Bytes<'m> {
     }
 }
 
-/// The computer's memory for one block. The system provides it zeroed, so untouched pages take no memory. `u128` is the
+/// The computer's memory for one block, zeroed by the system, so that untouched pages take no memory. `u128` is the
 /// widest type for which this works.
 pub(super) struct BackingBuffer {
     words: Vec<u128>,
-    /// The start of the aligned part.
     start: usize,
     bytes: usize,
 }
@@ -181,7 +180,6 @@ impl AddressSpace {
         self.taken
     }
 
-    /// Whether the computer has memory for a block of `bytes` bytes.
     pub(super) fn can_back(&self, bytes: usize) -> bool {
         self.room.has(bytes)
     }
@@ -245,7 +243,6 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Makes a range share bytes with other ranges.
     pub(super) fn share(&mut self, address: u64, shared: Shared) -> DriverResult<()> {
         let bytes = shared.bytes();
         let lies_alike =
@@ -284,8 +281,7 @@ impl AddressSpace {
     pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> DriverResult<&[u8]> {
         self.settle(Access { address, bytes, write: false })?;
         let pointer = self.pointer_to_read(address, bytes)?;
-        // SAFETY: `pointer_to_read` found `bytes` initialized bytes, which `self` owns. `self` is borrowed as long as
-        // the slice.
+        // SAFETY: `pointer_to_read` found `bytes` initialized bytes, which `self` owns. The slice borrows `self`.
         Ok(unsafe { std::slice::from_raw_parts(pointer, bytes) })
     }
 

@@ -1,9 +1,8 @@
 //! A simulated GPU: a discrete-event simulation behind the driver contract.
 //!
-//! The profiles of host and device give the duration of a call, a copy or a kernel. The kernel's Rust twin applies its
-//! effect on memory at the modelled time. So a program sees the same as on hardware: a buffer that is read too early is
-//! stale, a source that is overwritten too early tears, two streams without an event race, and kernel errors arrive
-//! late.
+//! The profiles of host and device give all durations. The kernel's Rust twin applies its effect on memory at the
+//! modelled time. So a program sees the same as on hardware: a buffer that is read too early is stale, a source that is
+//! overwritten too early tears, two streams without an event race, and kernel errors arrive late.
 //!
 //! | to learn | read |
 //! | --- | --- |
@@ -104,7 +103,6 @@ impl Setup {
     }
 }
 
-/// Simulated devices, all of one kind.
 pub struct Simulated {
     options: SimulatedOptions,
     room: Arc<Room>,

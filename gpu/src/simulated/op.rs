@@ -108,7 +108,6 @@ pub(super) struct Queue {
     pub(super) blocking: bool,
     pub(super) queue: VecDeque<Op>,
     pub(super) head: Head,
-    /// The end of its last completed work.
     pub(super) ended: u64,
 }
 

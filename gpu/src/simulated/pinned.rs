@@ -11,7 +11,6 @@ use crate::contract::driver::DriverResult;
 pub(super) const BASE: u64 = 0x7fa0_0000_0000;
 const PAGE: u64 = 4096;
 
-/// The largest buffer kept for staging.
 const MOST_SPARE: usize = 64 << 20;
 
 pub(super) struct PinnedSpace {
@@ -90,7 +89,6 @@ impl PinnedSpace {
         })
     }
 
-    /// The size of the caller's block at `address`.
     pub(super) fn size_at(&self, address: u64) -> Option<usize> {
         self.blocks.get(&address).filter(|block| !block.given_back).map(|block| block.bytes)
     }

@@ -9,9 +9,8 @@
 //! * All work comes after the host's earlier uses and waits at the time of its queuing.
 //! * The host's uses come after the work that it has waited for, or whose end it has queried.
 //!
-//! The waits of `cudaMalloc` and similar calls do not count: the caching allocator calls them only occasionally, and a
-//! correct program must not depend on them. Nor do the waits of `set_launch_blocking`, which hide a race but do not fix
-//! it.
+//! The waits of `cudaMalloc` and similar calls do not count, because the caching allocator calls them only
+//! occasionally. Nor do the waits of `set_launch_blocking`, which hide a race but do not fix it.
 //!
 //! Each stream has a *vector clock* ([`VectorClock`]): the work of every stream that comes before its next work. Two
 //! uses race if the second one's clock does not include the first. The [`Shadow`] of the memory contains the uses to
@@ -48,7 +47,6 @@ const FEW_PIECES: usize = 1024;
 /// Above this number, only the latest work is kept. Only a program that never waits for its streams reaches it.
 const MOST_PIECES: usize = 1 << 16;
 
-/// The races of a machine's devices.
 pub(super) struct Races {
     log: Arc<RaceLog>,
     /// The streams with work, ...
@@ -163,7 +161,6 @@ impl Races {
         self.host_knows(is_new);
     }
 
-    /// Checks the host's use of page-locked memory.
     pub(super) fn host_uses(&mut self, address: u64, bytes: usize, access: RacingAccess) {
         self.enter_recent();
         let name = match access {
@@ -221,8 +218,7 @@ impl Races {
         *self.actor_of[index].insert(self.actors.len() - 1)
     }
 
-    /// Orders a stream's next piece of work after the host's waits, and after other streams by the default stream's
-    /// rule.
+    /// Orders a stream's next work after the host's waits, and after other streams by the default stream's rule.
     fn catch_up(&mut self, index: usize) {
         let actor = &mut self.actors[index];
         if actor.host_waits != self.host_waits {

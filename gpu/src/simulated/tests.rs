@@ -18,13 +18,11 @@ use crate::base::topology::Link;
 use crate::contract::driver::Engine;
 use crate::host::host_profile::LAPTOP_8_CORES;
 
-/// `y = value`
 static FILL: KernelDef = elementwise("fill", &[Parameter::Out(DType::F32), Parameter::Float], |args| {
     floats_mut(args.outputs[0].bytes).fill(args.floats[0] as f32);
     Ok(())
 });
 
-/// `y = x + 1`
 static ADD_ONE: KernelDef =
     elementwise("add_one", &[Parameter::In(DType::F32), Parameter::Out(DType::F32)], |args| {
         if let Some(x) = args.inputs[0].bytes {

@@ -64,14 +64,12 @@ impl Together {
         self.arrived -= usize::from(matches!(head, Head::Arrived(_)));
     }
 
-    /// Whether a task waits for work that had ended at the call of the wait. It was queued because the end was not yet
-    /// known.
+    /// Whether a task waits for work that had ended at the call, when the end was not yet known.
     pub(super) fn was_over(&self, task: &Task) -> bool {
         let Task::Wait { op, asked, .. } = task else { return false };
         self.awaited.get(op).is_some_and(|(_, end)| end.is_some_and(|end| end <= *asked))
     }
 
-    /// Writes this process's part of the result.
     pub(super) fn take(
         &self,
         part: &Collective,
@@ -158,8 +156,7 @@ impl SimulationState {
     }
 
     /// Makes the host wait for other processes, if the next event is deferred for them. If none of them can run, the
-    /// event is simulated, and if it ends the host's wait, the clock advances to it. Returns false if nothing was
-    /// deferred.
+    /// event is simulated, and its time may end the host's wait. Returns false if nothing was deferred.
     pub(super) fn wait_for_others(&mut self, device: usize, done: impl Fn(&SimulationState) -> bool) -> bool {
         if self.together.arrived == 0 {
             return false;

@@ -20,8 +20,7 @@ pub struct EventOptions {
 
 /// A point in a stream (`torch.cuda.Event`).
 ///
-/// It is complete when all work before its last record has finished. The time between events is measured on the device,
-/// and modelled on a simulated device.
+/// It is complete when all work before its last record has finished. On a simulated device, times are modelled.
 ///
 /// ```
 /// use todevice::cuda::{Event, EventOptions};

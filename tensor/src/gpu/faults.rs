@@ -1,5 +1,4 @@
-//! Fault injection: any driver call may fail. The failure must become an error without losses, and the next operation
-//! must run normally.
+//! Fault injection: any driver call may fail. The failure must become an error, and the next operation must run.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -334,8 +333,7 @@ fn inject(program: FaultyProgram, linked: bool) {
             };
             let first = held(1);
             let lost = first.1.saturating_sub(clean.1);
-            // An event that could not be destroyed is lost. For one that could not be queried, the allocator creates
-            // another.
+            // An event that could not be destroyed is lost. One that could not be queried is replaced.
             let allowed = usize::from(["event_destroy", "event_query"].contains(&failed));
             assert!(lost <= allowed, "{lost} events are lost: {failed}");
             assert_eq!(held(2), first, "call {fail_at}, {failed}");

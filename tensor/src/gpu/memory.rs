@@ -56,8 +56,7 @@ pub fn max_memory_reserved() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
 }
 
-/// All statistics of the current device's caching allocator, by PyTorch's names (`torch.cuda.memory_stats`). Empty
-/// without a GPU.
+/// All statistics of the current device's caching allocator (`torch.cuda.memory_stats`). Empty without a GPU.
 ///
 /// Most names have three parts: the quantity (`allocated_bytes`, `reserved_bytes`, `active_bytes`,
 /// `inactive_split_bytes`, `requested_bytes`, or the counts `allocation`, `segment`, `active`, `inactive_split`), the
@@ -143,8 +142,7 @@ pub fn set_allocator_settings(options: &str) -> Result<()> {
 /// Turns caching on or off, on all devices of the machine (`torch.cuda.caching_allocator_enable`). On by default.
 ///
 /// Without caching, each tensor gets separate memory from the driver. This is slow, because a release waits for the
-/// device, and statistics do not count the memory. But tools such as `compute-sanitizer` then detect the end of each
-/// tensor.
+/// device, and statistics do not count the memory. But tools such as `compute-sanitizer` detect the end of a tensor.
 pub fn caching_allocator_enable(value: bool) {
     if let Some(cuda) = Machine::current().cuda() {
         cuda.caching_allocator_enable(value);

@@ -86,8 +86,7 @@ pub fn get_device_name(index: usize) -> Result<String> {
     Ok(get_device_properties(index)?.name)
 }
 
-/// The compute capability of a device (`torch.cuda.get_device_capability`), (7, 5) for 7.5. Returns an error if there
-/// is no such GPU.
+/// The compute capability of a device (`torch.cuda.get_device_capability`), (7, 5) for 7.5.
 ///
 /// ```
 /// use todevice::{Machine, cuda};

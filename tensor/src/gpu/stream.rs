@@ -46,8 +46,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Returns a stream from the device's pool of 32, in turn. Returns an error if `device` is not a GPU of this
-    /// machine.
+    /// Returns a stream from the pool of 32 of a GPU of this machine, in turn.
     pub fn new(device: Device) -> Result<Stream> {
         let cuda = cuda_of(device)?;
         let id = cuda.stream_from_pool(device.index())?;
@@ -122,14 +121,12 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// The default stream of a device (`torch.cuda.default_stream`). Returns an error if `device` is not a GPU of this
-/// machine.
+/// The default stream of a GPU of this machine (`torch.cuda.default_stream`).
 pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(Stream { cuda: cuda_at(device)?, id: StreamId::default_of(device.index()) })
 }
 
-/// This thread's stream for a device (`torch.cuda.current_stream`). Returns an error if `device` is not a GPU of this
-/// machine.
+/// This thread's stream for a GPU of this machine (`torch.cuda.current_stream`).
 pub fn current_stream(device: Device) -> Result<Stream> {
     let cuda = cuda_at(device)?;
     let id = current(cuda.machine(), device.index());

@@ -246,7 +246,7 @@ impl Machine {
         self.0.host.host_memory()
     }
 
-    /// Returns a machine like this one for `CUDA_VISIBLE_DEVICES=list`: it has only the listed GPUs, the first as
+    /// Returns a machine like this one for `CUDA_VISIBLE_DEVICES=list`, with only the listed GPUs, the first as
     /// `cuda:0`.
     ///
     /// ```
@@ -346,9 +346,8 @@ impl Machine {
 
     /// Runs `scope`, and records the work of this machine (`torch.profiler.profile`).
     ///
-    /// Like PyTorch's profiler, this waits for the GPUs after `scope`, so the trace includes all queued work. The wait
-    /// is neither recorded nor counted. Recordings may be nested, also in [`start_trace`](Self::start_trace), and each
-    /// one is complete.
+    /// Like PyTorch's profiler, this waits for the GPUs after `scope`. The wait is neither recorded nor counted.
+    /// Recordings may be nested, also in [`start_trace`](Self::start_trace), and each one is complete.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, cuda};
@@ -423,8 +422,7 @@ impl FromStr for Machine {
     }
 }
 
-/// Describes the GPUs: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`, and a host other than the default:
-/// `Tesla T4 (simulated), host: pytorch`.
+/// Describes the GPUs: `no GPU`, `2 x Tesla T4 (simulated)`, `Tesla T4 (simulated), host: pytorch`.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cuda() {

@@ -12,8 +12,7 @@ use crate::gpu::simulated::Setup;
 use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
 use crate::host_profile::{HOSTS, HostProfile};
 
-/// Whether `verify --gpu real` has confirmed the book's outputs on a real card. Until then, `auto` uses no real card,
-/// so that readers use one only on request.
+/// Whether `verify --gpu real` has confirmed the book's outputs on a real card. Until then, `auto` simulates a card.
 const VERIFIED_ON_A_REAL_GPU: bool = false;
 
 /// The maximum number of GPUs in a machine.
@@ -164,8 +163,7 @@ impl GpuSpec {
         Ok(machine)
     }
 
-    /// The reason why `auto` does not use this computer's GPU: a missing library, or a GPU that must be requested by
-    /// name.
+    /// The reason why `auto` does not use this computer's GPU: a missing library, or a GPU only used by request.
     #[cfg(not(target_family = "wasm"))]
     pub fn why_simulated(&self) -> Option<String> {
         if *self != GpuSpec::Auto {
@@ -322,8 +320,7 @@ fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
     }
 }
 
-/// Parses `t4x2` as T4 and 2, and `my-card.profile` as that file and 1. Profile names come first: `rtx4090` has no
-/// count.
+/// Parses `t4x2` as T4 and 2, and `my-card.profile` as that file and 1. The x of `rtx4090` is no count.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
     let counted = ALL
         .iter()
@@ -351,8 +348,7 @@ fn memory(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
 }
 
-/// Parses a seed like `torch.manual_seed`: any 64-bit integer, signed or unsigned. A negative one is its two's
-/// complement.
+/// Parses a seed like `torch.manual_seed`: any 64-bit integer. A negative one is its two's complement.
 ///
 /// ```
 /// assert_eq!(todevice::parse_seed("-1")?, u64::MAX);

@@ -7,7 +7,6 @@ use crate::base::device::Device;
 
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// An error of a GPU, its driver or its memory.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The message of a variant describes it and its fields.
@@ -92,7 +91,6 @@ pub enum GpuError {
         /// Whether an earlier call may have caused the error.
         late: bool,
     },
-    /// GPU0002.
     #[error("{0}")]
     OutOfDeviceMemory(Box<OutOfMemory>),
     #[error("{0}")]
@@ -106,7 +104,6 @@ pub enum GpuError {
     Race(Box<Race>),
     #[error("{0}")]
     Meeting(Box<MeetingError>),
-    /// An error without a variant.
     #[error("{0}")]
     Custom(String),
 }
@@ -121,7 +118,6 @@ fn cuda_advice(late: bool) -> String {
 }
 
 impl GpuError {
-    /// The error's code in the course, if it has one.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             GpuError::OutOfDeviceMemory(_) => Some("GPU0002"),

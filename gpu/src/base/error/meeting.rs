@@ -80,7 +80,6 @@ pub struct Stuck {
     pub ended: Vec<(usize, Ended)>,
 }
 
-/// A waiting rank.
 #[derive(Clone, Debug)]
 pub struct Wait {
     pub rank: usize,
@@ -94,7 +93,6 @@ pub struct Wait {
     pub missing: Vec<usize>,
 }
 
-/// The end of a rank's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     Returned,

@@ -1,7 +1,6 @@
 //! Errors of the layers below tensors.
 
-/// Implements `Debug` as the error's message, which `unwrap` and a failing `main` print. Derived implementations would
-/// take a fortieth of a page's code.
+/// Implements `Debug` as the error's message. Derived implementations would take a fortieth of a page's code.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_is_message {

@@ -8,7 +8,6 @@ use crate::base::process::Process;
 /// The workspace of matrix products, the only block that no tensor holds.
 pub const WORKSPACE: &str = "cuBLAS workspace";
 
-/// The maximum number of lines in a report.
 const MOST_LINES: usize = 8;
 
 /// A GPU is full: the request, the capacity, and the holders of the memory. All sizes are in bytes.
@@ -33,7 +32,6 @@ pub struct OutOfMemory {
     pub holders: Vec<MemoryHolder>,
 }
 
-/// The memory that one line requested and that is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
     /// `None` for the cuBLAS workspace, which the first matrix product allocates on behalf of all.
@@ -106,7 +104,6 @@ impl OutOfMemory {
     }
 }
 
-/// PyTorch's message.
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

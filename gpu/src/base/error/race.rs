@@ -7,7 +7,6 @@ use std::panic::Location;
 pub struct Race {
     /// The GPU that owns the memory. For page-locked memory, the GPU of the earlier work.
     pub device: usize,
-    /// Whether the memory is page-locked.
     pub pinned: bool,
     /// The operation that was queued first, and the one that races with it.
     pub operations: [RacingOperation; 2],
@@ -21,7 +20,6 @@ pub struct Race {
 pub struct RacingOperation {
     /// The operation's name in the program, else the kernel's name.
     pub operation: &'static str,
-    /// The line of the program, if known.
     pub place: Option<&'static Location<'static>>,
     pub worker: RacingWorker,
     pub access: RacingAccess,
@@ -29,7 +27,6 @@ pub struct RacingOperation {
     pub bytes: u64,
 }
 
-/// The host or a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RacingWorker {
     Host,

@@ -67,8 +67,7 @@ impl Generator {
         state
     }
 
-    /// Continues from a state of [`get_state`](Self::get_state), here or in PyTorch (`Generator.set_state`). An invalid
-    /// state changes nothing.
+    /// Continues from a state of [`get_state`](Self::get_state) or of PyTorch (`Generator.set_state`).
     pub fn set_state(&self, state: &[u8]) -> Result<(), GpuError> {
         if state.len() != STATE_BYTES {
             return Err(GpuError::GeneratorState(format!(
@@ -124,8 +123,7 @@ impl Generator {
         }
     }
 
-    /// Locks the engine. An operation locks once and draws all its numbers, so that other threads' draws do not come
-    /// between.
+    /// Locks the engine. An operation locks once, so that other threads' draws do not come between its draws.
     pub fn lock(&self) -> MutexGuard<'_, Engine> {
         lock(&self.engine)
     }

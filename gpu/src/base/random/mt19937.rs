@@ -17,17 +17,14 @@ const M: usize = 397;
 pub struct Engine {
     pub(super) seed: u64,
     pub(super) words: [u32; N],
-    /// The position of the next word.
     pub(super) next: usize,
     /// Words left before a refill, at most `N - next`.
     pub(super) ready: usize,
     /// The second value of the last pair of normal numbers.
     pub next_normal: Option<f64>,
-    /// The call that chose the seed or the state.
     pub(super) chosen: Option<SeedCall>,
 }
 
-/// A call that seeds an engine or sets its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeedCall {
     /// Later calls have higher numbers.
@@ -117,8 +114,7 @@ fn temper(mut y: u32) -> u32 {
 
 /// Replaces the whole state: word k becomes `words[k + M] ^ twist(words[k], words[k + 1])`, with indices modulo N.
 ///
-/// The loops end where an index wraps, so they have constant offsets, and the compiler can vectorize them: no iteration
-/// reads a word that a near neighbour writes.
+/// The loops end where an index wraps, so that they have constant offsets and the compiler vectorizes them.
 fn refill(words: &mut [u32; N]) {
     for k in 0..N - M {
         words[k] = words[k + M] ^ twist(words[k], words[k + 1]);
@@ -129,8 +125,7 @@ fn refill(words: &mut [u32; N]) {
     words[N - 1] = words[M - 1] ^ twist(words[N - 1], words[0]);
 }
 
-/// One step of the recurrence: the top bit of `u` and the low 31 bits of `v`, times a 32x32 bit matrix. The product is
-/// one shift and one conditional exclusive-or.
+/// One step of the recurrence. The product with a 32x32 bit matrix is one shift and one conditional exclusive-or.
 #[inline(always)]
 fn twist(u: u32, v: u32) -> u32 {
     let joined = (u & 0x8000_0000) | (v & 0x7fff_ffff);

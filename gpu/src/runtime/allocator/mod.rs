@@ -72,10 +72,8 @@ pub trait DeviceDriver {
     fn completed(&self, _pointer: DevicePtr, _stream: StreamId) {}
     /// Whether this thread may use the driver. Any thread may drop a tensor.
     fn is_of_this_thread(&self) -> bool;
-    /// Creates an event for streams of `device`, which may be another device.
     fn create_event(&self, device: usize) -> DriverResult<EventId>;
     fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
-    /// Whether the work before the event has run.
     fn query_event(&self, event: EventId) -> DriverResult<bool>;
     fn synchronize_event(&self, event: EventId) -> DriverResult<()>;
 }
@@ -139,14 +137,11 @@ struct Block {
     size: u64,
     stream: StreamId,
     pool: Pool,
-    /// Its neighbors in the segment.
     previous: Option<BlockId>,
     next: Option<BlockId>,
-    /// `None` if the block is free.
     contents: Option<Contents>,
 }
 
-/// The contents of a block that is not free.
 #[derive(Clone, Copy)]
 struct Contents {
     requested: u64,
@@ -185,7 +180,6 @@ pub struct Allocator {
     allowed: Option<u64>,
     stats: DeviceStats,
     disabled: bool,
-    /// Uncached allocations, with their sizes.
     uncached: HashMap<DevicePtr, u64>,
 }
 
@@ -406,7 +400,6 @@ fn round_size(requested: u64) -> u64 {
     requested.next_multiple_of(MIN_BLOCK_SIZE)
 }
 
-/// The size of the segment that is allocated for a block.
 fn get_allocation_size(size: u64) -> u64 {
     if size <= SMALL_SIZE {
         SMALL_BUFFER

@@ -18,8 +18,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Returns oversize segments for a request: the smallest sufficient one, or the largest. Returns whether they
-    /// suffice.
+    /// Returns oversize segments: the smallest sufficient one, or the largest ones. Returns whether they suffice.
     pub(super) fn release_available_cached_blocks(
         &mut self,
         driver: &dyn DeviceDriver,

@@ -10,7 +10,6 @@ pub struct Settings {
     pub max_split_size: Option<u64>,
     /// An oversize request accepts only a block that exceeds it by less than this.
     max_non_split_rounding: u64,
-    /// The fraction of the device's memory that may be reserved, if limited.
     pub memory_fraction: Option<f64>,
 }
 

@@ -55,13 +55,11 @@ impl Allocator {
         streams.len() as u32
     }
 
-    /// Frees the blocks whose events have completed. A stream runs in order, so the first incomplete event ends the
-    /// search.
+    /// Frees the blocks whose events have completed. On each stream, the first incomplete event ends the search.
     pub(super) fn process_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.take_events(driver, |driver, event| driver.query_event(event))
     }
 
-    /// Waits for all events, and frees all blocks.
     pub(super) fn synchronize_and_free_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.stats.num_sync_all_streams += 1;
         self.take_events(driver, |driver, event| driver.synchronize_event(event).map(|()| true))

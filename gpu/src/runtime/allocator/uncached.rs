@@ -1,9 +1,8 @@
 //! Allocation without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of its
 //! exact size, and each dropped tensor a `cudaFree`, which waits for the device.
 //!
-//! This is slow, but useful for debugging. In a segment, a kernel that reads past its input reads other valid memory,
-//! and no tool detects it. Without the cache, `compute-sanitizer` reports it. As in PyTorch, the statistics do not
-//! count this memory.
+//! This is slow, but useful for debugging. In a segment, a kernel that reads past its input reads other valid memory.
+//! Without the cache, `compute-sanitizer` detects it. As in PyTorch, the statistics do not count this memory.
 
 use super::{Allocation, AllocationFailure, Allocator, DeviceDriver, MallocError, is_out_of_memory};
 use crate::contract::driver::DevicePtr;

@@ -4,8 +4,7 @@ use smallvec::SmallVec;
 
 use crate::contract::driver::OpId;
 
-/// For each actor (a stream with work), the work that comes before something: all work with a smaller number. None for
-/// an actor that the clock does not contain.
+/// For each actor (a stream with work), the work that comes before something: all work with a smaller number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VectorClock(SmallVec<[OpId; 4]>);
 

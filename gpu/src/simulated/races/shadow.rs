@@ -12,7 +12,6 @@ use super::stripes::Stripes;
 use crate::contract::driver::OpId;
 use crate::host::scope::Place;
 
-/// A piece of work that uses a range of memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub(super) actor: usize,
@@ -20,7 +19,6 @@ pub(super) struct Use {
     pub(super) write: bool,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The used parts of the range.
     pub(super) stripes: Stripes,
     pub(super) site: Site,
     /// Whether the memory now belongs to another tensor.
@@ -122,7 +120,6 @@ impl Shadow {
         });
     }
 
-    /// Splits the piece that spans an address.
     fn cut(&mut self, at: u64) {
         if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
             && piece.end > at

@@ -5,8 +5,7 @@ use smallvec::SmallVec;
 use crate::base::shape::{Layout, MAX_DIMS};
 use crate::base::sort;
 
-/// Evenly spaced runs of bytes that contain a view, such as some columns of a matrix. Two streams may use different
-/// ones.
+/// Evenly spaced runs of bytes that contain a view. Two streams may use different columns of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stripes {
     run: u64,
@@ -43,8 +42,7 @@ impl Stripes {
         }
     }
 
-    /// The bytes from the runs of `self` to those of `other`, and the common pitch. `None` without one, because the
-    /// offset changes from run to run.
+    /// The bytes from the runs of `self` to those of `other`, and the common pitch. Without one, the offset varies.
     fn offset_to(&self, start: u64, other: &Stripes, other_start: u64) -> Option<(u64, u64)> {
         let pitch = self.pitch.max(other.pitch);
         let fits = |stripes: &Stripes| stripes.pitch == pitch || stripes.pitch == 0;

@@ -60,7 +60,6 @@ impl Model {
         self.host = Some(self.step(&after, None, uses));
     }
 
-    /// The work that races with the last step.
     fn racing(&self) -> Vec<Option<OpId>> {
         let Some((last, earlier)) = self.steps.split_last() else { return Vec::new() };
         let meet = |a: &Step, b: &Step| {
@@ -83,8 +82,7 @@ fn races_are_those_of_the_model() {
     assert!(found > 3_000 && clean > 3_000, "{found} {clean}");
 }
 
-/// Runs a pseudo-random program and compares after each step. Returns the numbers of steps with races, and of steps
-/// with uses but no race.
+/// Compares after each step of a pseudo-random program. Counts the steps with races, and those with uses but no race.
 fn compare(seed: u64) -> (usize, usize) {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let gpu = &rig.gpu;

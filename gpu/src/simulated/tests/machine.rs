@@ -108,7 +108,6 @@ fn peers_copy_straight_once_it_is_enabled() {
     assert_eq!(engines, [(0, Engine::Compute), (0, Engine::Peer), (1, Engine::DeviceToHost)]);
 }
 
-/// The time of a copy of 64 MiB from device 0 to device 1.
 fn time_across(profile: &'static Profile) -> u64 {
     let rig = two(profile);
     if rig.gpu.can_access_peer(0, 1).unwrap() {

@@ -16,7 +16,6 @@ pub(super) struct FakeDriver {
     state: RefCell<State>,
 }
 
-/// The driver calls. Each kind is counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     Malloc,
@@ -103,8 +102,7 @@ impl FakeDriver {
         self.state.borrow().segments.values().sum()
     }
 
-    /// Checks that the allocator has exactly this driver's segments, divided into blocks without gaps, and that its
-    /// statistics match its blocks.
+    /// Checks that the allocator has exactly this driver's segments, without gaps, and that its statistics are right.
     pub(super) fn check(&self, allocator: &Allocator) {
         let segments: Vec<_> = allocator.snapshot().collect();
         let ours: Vec<(u64, u64)> =
@@ -138,7 +136,6 @@ impl FakeDriver {
         assert_eq!(stats.reserved_bytes.all.current, self.in_use());
         assert_eq!(stats.segment.all.current, segments.len() as u64);
         assert_eq!(stats.num_device_alloc - stats.num_device_free, segments.len() as u64);
-        // Every event is either pending or available.
         let waited_for = allocator.uses.pending.values().flatten().filter(|pending| pending.event.is_some());
         assert_eq!(self.events().0, waited_for.count() + allocator.uses.spare.len());
     }

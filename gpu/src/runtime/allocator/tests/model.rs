@@ -8,7 +8,6 @@ use crate::runtime::stats::{DeviceStats, Stat};
 #[derive(Default)]
 pub(super) struct Model {
     segments: Vec<Segment>,
-    /// The size from which a block is oversize.
     max_split: Option<u64>,
     pub(super) allowed: Option<u64>,
     /// The streams that freed blocks wait for, in the order of the frees.
@@ -42,7 +41,6 @@ struct Block {
 struct Wait {
     stream: u32,
     address: u64,
-    /// Whether the stream has passed the event.
     done: bool,
 }
 

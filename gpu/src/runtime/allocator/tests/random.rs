@@ -17,7 +17,6 @@ enum Step {
         bytes: u64,
         stream: u32,
     },
-    /// Frees one of the live allocations.
     Free(usize),
     RecordStream {
         which: usize,
