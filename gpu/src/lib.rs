@@ -1,29 +1,26 @@
 //! CUDA without tensors: memory, copies, streams, events and launches, on a simulated GPU or on a real one.
 //!
-//! A tour of the source, from the ground up. A file imports only from its room and from the rooms above it in this
-//! table.
+//! A tour of the source, from the ground up. A file imports only from its own room and the rooms above it.
 //!
-//! | room | files | what is there |
+//! | room | files | contents |
 //! | --- | --- | --- |
 //! | base | `base/` | element types, layouts (`shape.rs`), devices, errors, random numbers; the requests to a driver, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
 //! | host | `host/` | `thread.rs`, the context of a thread; `host_context.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
 //! | contract | `contract/` | `driver.rs`, the interface to a GPU; `libraries.rs`, the interface to the CUDA libraries; `others.rs`, collectives of several processes; `events.rs`, the record of requests and execution times; `races.rs` |
 //! | runtime | `runtime/` | the layer between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
-//! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
-//! | nvidia | `nvidia/` | the real GPU, also with a tour |
+//! | simulated | `simulated/` | the simulated GPU; its `mod.rs` has a tour |
+//! | nvidia | `nvidia/` | the real GPU; its `mod.rs` has a tour |
 //! | ranks | `ranks/` | several programs on one machine, which take turns |
 //!
 //! Four files here are part of the spine that `todevice`'s `lib.rs` lists: `runtime/copy.rs`, `contract/driver.rs`,
 //! `simulated/schedule.rs` and `base/kernel.rs`. They follow a copy and a launch from a tensor to a GPU.
 //!
 //! This crate has no tensors and no operations: each kernel, matrix product and convolution brings its host
-//! implementation, a `fn` (its *twin*). The crate has the random number generators, but does not fill tensors with
-//! them.
+//! implementation, a `fn` (its *twin*). The crate has random number generators, but does not fill tensors.
 //!
 //! # Memory under PyTorch's rules
 //!
-//! The allocator takes segments from the driver and divides them into blocks. A freed block returns to the allocator,
-//! not to the driver.
+//! The allocator divides segments of the driver into blocks. A freed block returns to the allocator, not to the driver.
 //!
 //! ```
 //! use std::sync::Arc;

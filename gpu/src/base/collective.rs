@@ -10,13 +10,11 @@ use smallvec::SmallVec;
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
 
-/// The reduction of several ranks' values (`torch.distributed.ReduceOp`), in rank order, so that its bits are
-/// reproducible.
+/// The reduction of the ranks' values (`torch.distributed.ReduceOp`), in rank order, with reproducible bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReduceOp {
     #[default]
     Sum,
-    /// The sum divided by the number of ranks.
     Avg,
     Max,
     Min,
@@ -197,7 +195,6 @@ pub struct CollectiveTime {
 }
 
 impl CollectiveTime {
-    /// In nanoseconds.
     pub fn total(&self) -> u64 {
         self.latency + self.transfer
     }

@@ -5,8 +5,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-/// The type of a tensor's elements (`torch.dtype`). As in PyTorch, an operation on `F16` or `BF16` computes in f32, and
-/// rounds its result once.
+/// The type of a tensor's elements (`torch.dtype`). Operations on `F16` and `BF16` compute in f32 and round once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// `torch.bool`, one byte per element.
@@ -90,8 +89,7 @@ impl DType {
         }
     }
 
-    /// Whether an in-place operation may write values of this type into a `target` tensor: its category must not be
-    /// lower.
+    /// Whether an in-place operation may write this type into a `target` tensor, whose category must not be lower.
     pub fn can_cast(self, target: DType) -> bool {
         self.category() <= target.category()
     }
@@ -245,8 +243,7 @@ scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
 
 /// The type of a mixed operation (`torch.result_type`).
 ///
-/// Tensors with dimensions decide. 0-dim tensors count only if their category is higher, and numbers only if theirs is
-/// higher still.
+/// Tensors with dimensions decide, then 0-dim tensors, then numbers: each only if its category is higher.
 pub fn result_type(tensors: &[(DType, usize)], scalars: &[Scalar]) -> DType {
     let join = |best: Option<DType>, next: DType| Some(best.map_or(next, |best| best.promote(next)));
     let with_dims = tensors.iter().filter(|(_, ndim)| *ndim > 0).map(|(dtype, _)| *dtype).fold(None, join);

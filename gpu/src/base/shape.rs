@@ -1,5 +1,4 @@
-//! The layout of a tensor: sizes, strides and an offset into its storage. View operations map one [`Layout`] to
-//! another.
+//! The layout of a tensor: sizes, strides and an offset into its storage. A view has another [`Layout`].
 
 use crate::base::error::layout::{LayoutError, Result};
 use crate::base::sort;
@@ -17,7 +16,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Row-major, without gaps.
     pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
         let mut layout = Layout::from_parts(sizes, &[], 0)?;
         layout.bytes(1)?;
@@ -287,8 +285,7 @@ impl Layout {
         if self.is_contiguous() {
             return Ok(Some(out));
         }
-        // From the back: a run of contiguous old dimensions can be divided differently, but a new one must not span two
-        // runs.
+        // From the back: a new dimension must not span two runs of contiguous old dimensions.
         let (mut run_numel, mut run_stride) = (1, self.strides().last().copied().unwrap_or(1));
         let (mut taken, mut new_dim) = (1, sizes.len());
         for dim in (0..self.ndim).rev() {

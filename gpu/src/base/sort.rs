@@ -1,8 +1,7 @@
 //! Sorting that is compiled once for all types.
 //!
-//! The standard library's sort is compiled for each type and order, at six kilobytes each: a twentieth of a page's
-//! download. Here one function sorts indices through a `dyn` comparison. It is a few times slower, so it is for short
-//! or rare sorts.
+//! The standard library's sort is compiled for each type and order, at 6 KB each: a twentieth of a page's download.
+//! Here one function sorts indices through a `dyn` comparison, a few times slower, for short or rare sorts.
 
 use std::cmp::Ordering;
 

@@ -90,7 +90,6 @@ pub trait Libraries: Send + Sync {
         None
     }
 
-    /// Returns the race log, if the driver checks for races.
     fn race_log(&self) -> Option<&RaceLog> {
         None
     }

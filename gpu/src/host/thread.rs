@@ -15,7 +15,6 @@ pub struct ThreadContext {
     /// The most recently entered host. `None` for the default host.
     pub host: Option<Entered>,
     pub device: CurrentDevice,
-    /// The current streams that are not default streams.
     pub streams: Streams,
     pub scope: Scope,
     /// Whether it computes without helper threads, because other threads are busy.

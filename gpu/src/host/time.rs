@@ -23,7 +23,6 @@ pub enum Clock {
 #[derive(Debug, Default)]
 pub struct Lane {
     now: AtomicU64,
-    /// Time asleep.
     slept: AtomicU64,
     /// Time that other cores worked for it.
     helped: AtomicU64,

@@ -76,7 +76,6 @@ fn version() -> DriverResult<String> {
     Ok(format!("{major}.{minor}"))
 }
 
-/// An NVRTC program, destroyed when it is dropped.
 struct NvrtcProgram(nvrtcProgram);
 
 impl Drop for NvrtcProgram {

@@ -68,8 +68,7 @@ impl Nvidia {
         gpu.remember(stream, Some(Symbol::OfProgram(launch.name)));
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: there is one argument of at most 8 bytes for each parameter, and they are copied before this
-            // returns.
+            // SAFETY: each parameter has one argument of at most 8 bytes, and they are copied before this returns.
             check(unsafe {
                 cuLaunchKernel(
                     function.0,

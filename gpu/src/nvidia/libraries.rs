@@ -42,8 +42,7 @@ pub(super) const CUDNN: Library =
 pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
 
 impl Library {
-    /// Loads the library permanently. Returns its path, or `None` if the loader found it. An error has one line per
-    /// file.
+    /// Loads the library permanently. Returns its path; `None` if the loader found it. Errors have one line per file.
     pub(super) fn load(&self, driver: u32) -> Result<Option<PathBuf>, Vec<String>> {
         let mut wrong = Vec::new();
         for version in (self.versions)(driver) {
@@ -103,7 +102,6 @@ pub(super) fn searched() -> Vec<PathBuf> {
     all
 }
 
-/// The existing folders of libraries, in search order.
 fn folders(pip: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {

@@ -252,8 +252,7 @@ impl NvidiaDevice {
         lock(&self.context).is_some()
     }
 
-    /// Returns the `__global__` function of a kernel. The first call compiles or loads all. The context must be
-    /// current.
+    /// Returns a kernel's `__global__` function. The first call compiles or loads all. Needs a current context.
     fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
         let known = read(&self.functions);
         if let Some(function) = known.get(&ptr::from_ref(kernel)) {
@@ -424,8 +423,7 @@ impl Driver for Nvidia {
 
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
         self.pinned.access(from, into.len(), |from| {
-            // SAFETY: the block has that many bytes. A device may be writing them: the current bytes are read, and no
-            // reference to them exists.
+            // SAFETY: the block has that many bytes. A device may be writing them, but no reference to them exists.
             unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), into.as_mut_ptr(), into.len()) };
             Ok(())
         })

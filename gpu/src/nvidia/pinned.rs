@@ -9,7 +9,6 @@ use super::errors::invalid_value;
 use crate::base::lock::{lock, read, write};
 use crate::contract::driver::{DriverResult, PinnedPtr};
 
-/// By start address.
 #[derive(Default)]
 pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<HostBlock>>>);
 

@@ -23,7 +23,6 @@ struct Timing {
     /// The event from which times count, and its time on the host's clock.
     base: CudaEvent,
     base_time: u64,
-    /// Events to reuse.
     idle: Vec<CudaEvent>,
 }
 
@@ -110,7 +109,6 @@ impl Spans {
         Ok(())
     }
 
-    /// Takes the spans of completed work.
     pub(super) fn take(&mut self) -> Vec<Span> {
         let mut spans = Vec::new();
         for work in mem::take(&mut self.pending) {

@@ -189,8 +189,7 @@ impl World {
         lock(&self.state)
     }
 
-    /// Returns the number of a process group, the same on all its ranks. `count` is the number of the rank's earlier
-    /// groups.
+    /// Returns a process group's number, the same on all its ranks. `count` is the number of the rank's earlier groups.
     pub fn group(&self, count: usize, members: &Arc<[usize]>) -> u32 {
         let groups = &mut self.state().groups;
         let is_it = |(before, of): &(usize, Arc<[usize]>)| (*before, of) == (count, members);
@@ -503,8 +502,7 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
-        // Otherwise the last rank would be the first at the next collective, and its input would have to be copied and
-        // kept.
+        // Otherwise the last rank would be the first at the next collective, and its input would have to be copied.
         if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }

@@ -4,10 +4,9 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 
 /// A thread's wait for its turn.
 ///
-/// It is a pipe and not a condition variable because of how Linux places a woken thread. The writer of a pipe is
-/// expected to block soon, so the reader runs on the same core. A condition variable may wake the thread on another
-/// core, where a helper thread of the last matrix product is still awake. The two would share that core for up to 4 ms
-/// while the first core is idle.
+/// It is a pipe because Linux expects the writer of a pipe to block soon, so the reader runs on the same core. A
+/// condition variable may wake the thread on another core, where a helper thread of the last matrix product is still
+/// awake. The two would share that core for up to 4 ms while the first core is idle.
 pub(crate) struct Turn {
     given: PipeReader,
     give: PipeWriter,

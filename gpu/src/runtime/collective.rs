@@ -15,8 +15,7 @@ use crate::host::thread;
 use crate::host::time::Clock;
 
 impl Cuda {
-    /// Opens the same devices for another process, with separate memory, streams and clock, but the same record of
-    /// calls.
+    /// Opens the same devices for another process, with separate memory, streams and clock. The recorder is shared.
     pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;

@@ -17,7 +17,6 @@ pub struct Choice {
     /// Whether to time up to `benchmark_limit` algorithms (0: all) for the fastest, instead of a heuristic's choice.
     pub benchmark: bool,
     pub benchmark_limit: usize,
-    /// Whether to use only algorithms with the same bits in every run.
     pub deterministic: bool,
 }
 

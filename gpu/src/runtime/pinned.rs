@@ -2,8 +2,7 @@
 //!
 //! A copy of pageable memory goes through a staging buffer of the driver, and the host waits. With pinned memory the
 //! host continues at once. Until the copy runs, the host may read stale values, and the copy may include the host's
-//! later writes. The host cannot see whether the copy has run, so the caller of a `non_blocking` copy must wait before
-//! it uses the memory.
+//! later writes, so the caller of a `non_blocking` copy must wait before it uses the memory.
 //!
 //! Driver allocations are slow, so they are cached by the rules of PyTorch's `CachingHostAllocator`: sizes are powers
 //! of two, and a block serves only requests of its size, after its pending copies.

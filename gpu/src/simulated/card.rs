@@ -10,8 +10,7 @@ use crate::base::process::Process;
 use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{DriverError, MemoryInfo};
 
-/// The base address of device 0. Each further device begins [`APART`] later. Addresses have 48 bits, as on current
-/// GPUs.
+/// The base address of device 0. The next device begins [`APART`] later. As on current GPUs, addresses have 48 bits.
 const BASE: u64 = 0x0a00_0000_0000;
 const APART: u64 = 0x0100_0000_0000;
 
@@ -35,7 +34,6 @@ pub(super) struct SimulatedDevice {
     pub(super) profile: &'static Profile,
     /// In bytes. May be less than the profile's.
     total: u64,
-    /// Bytes held by another process.
     others: u64,
     process: usize,
     pub(super) memory: AddressSpace,

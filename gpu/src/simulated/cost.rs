@@ -1,8 +1,7 @@
 //! The durations of work on a device, in nanoseconds: a roofline model, with the losses of small work.
 //!
-//! A kernel is limited by memory or by arithmetic, whichever takes longer. It needs enough threads for either: with a
-//! quarter of the threads that hide the memory latency, it gets a quarter of the bandwidth. No kernel is shorter than
-//! an empty one.
+//! A kernel is limited by memory or by arithmetic, whichever takes longer. With a quarter of the threads that hide the
+//! memory latency, it gets a quarter of the bandwidth. No kernel is shorter than an empty one.
 
 use todevice_figures::product::{self, INNER, tiles_of};
 

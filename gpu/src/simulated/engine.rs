@@ -49,7 +49,6 @@ pub(super) struct SimulationState {
     /// Copies whose second half is the next piece of work. Both halves belong to one call.
     pub(super) first_halves: Vec<OpId>,
     pub(super) together: Together,
-    /// Kernels compiled by the program, by number.
     pub(super) compiled: Vec<Arc<dyn InterpretedKernel>>,
 }
 

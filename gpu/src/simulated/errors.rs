@@ -76,7 +76,6 @@ pub(super) const fn race() -> DriverError {
     plain(999, crate::contract::races::RACE, "data race")
 }
 
-/// The host waits for work that can never start.
 pub(super) fn deadlock(waiting: String) -> DriverError {
     let detail = Some(format!("deadlock: {waiting}"));
     DriverError { detail, ..plain(999, "cudaErrorUnknown", "unknown error") }

@@ -71,7 +71,6 @@ fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
     launch.kernel.parameters.iter().filter(|parameter| kind(parameter)).count()
 }
 
-/// The source of a twin's input.
 enum ReadFrom {
     /// In place.
     FirstOutput,

@@ -210,7 +210,6 @@ impl AddressSpace {
         Some(self.segments[index].bytes)
     }
 
-    /// Removes the block at `address`. Returns whether there was one.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         self.take(address).is_some()
     }

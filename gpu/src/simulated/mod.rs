@@ -87,7 +87,6 @@ pub struct SimulatedOptions {
     pub setup: Setup,
 }
 
-/// The computer around the cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The PyTorch build, whose kernels may not run on the card. `None` if kernels are compiled for the card.

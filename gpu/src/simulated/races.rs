@@ -14,8 +14,7 @@
 //!
 //! Each stream has a *vector clock* ([`VectorClock`]): the work of every stream that comes before its next work. Two
 //! uses race if the second one's clock does not include the first. The [`Shadow`] of the memory contains the uses to
-//! compare with, without the gaps of a view (`stripes.rs`). Later work always comes after the host's uses, so these are
-//! compared but not kept.
+//! compare with, without the gaps of a view (`stripes.rs`). The host's uses are not kept: later work comes after them.
 //!
 //! With one stream, uses are only listed, and the list is cleared when the host has waited for all of them. The first
 //! use by a second stream enters them into the shadow.

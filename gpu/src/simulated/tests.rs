@@ -118,7 +118,6 @@ impl Rig {
         values
     }
 
-    /// Reads floats of device 0 after the default stream's work.
     fn read_device(&self, pointer: DevicePtr, count: usize) -> Vec<f32> {
         self.read_device_on(0, pointer, count)
     }
@@ -130,7 +129,6 @@ impl Rig {
         values
     }
 
-    /// Launches a fill that takes about that many microseconds.
     fn fill(
         &self,
         stream: StreamId,

@@ -1,7 +1,6 @@
 //! Streams: queues of work on a device, and the current stream of each thread.
 //!
-//! The work of one stream runs in order. Two streams run in any order, in parallel if possible, unless an [`Event`]
-//! orders them.
+//! One stream's work runs in order. Two streams run in any order, or in parallel, unless an [`Event`] orders them.
 
 use std::fmt;
 use std::sync::Arc;

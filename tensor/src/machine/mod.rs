@@ -246,8 +246,7 @@ impl Machine {
         self.0.host.host_memory()
     }
 
-    /// Returns a machine like this one for `CUDA_VISIBLE_DEVICES=list`, with only the listed GPUs, the first as
-    /// `cuda:0`.
+    /// Returns this machine with `CUDA_VISIBLE_DEVICES=list`: with only the listed GPUs, the first as `cuda:0`.
     ///
     /// ```
     /// use todevice::{Machine, cuda, monitor};
@@ -338,8 +337,8 @@ impl Machine {
         self.recorder().start_trace(self.clock().now());
     }
 
-    /// Waits for the GPUs, and returns the recording since [`start_trace`](Self::start_trace). The wait is neither
-    /// recorded nor counted.
+    /// Waits for the GPUs, and returns the recording since [`start_trace`](Self::start_trace). The wait is not
+    /// recorded.
     pub fn trace(&self) -> Trace {
         self.trace_of(TRACE)
     }
@@ -447,8 +446,7 @@ impl fmt::Debug for Machine {
 /// Seeds the machine's default generators of the CPU and its GPUs, and returns the CPU's (`torch.manual_seed`).
 /// Machines that the thread enters later are seeded too.
 ///
-/// As in PyTorch, the CPU's numbers depend only on the low 32 bits. Negative seeds are two's complements:
-/// `-1i64 as u64`.
+/// As in PyTorch, the CPU uses only the low 32 bits. Negative seeds are two's complements: `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
     Machine::current().seed_gpus(seed);
     HostContext::default_generator().manual_seed(seed)

@@ -1,5 +1,4 @@
-//! Random numbers of a CUDA device: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-//! 2011).
+//! Random numbers of a GPU: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 //!
 //! A Philox number is a function of a key (the seed) and a counter, so the threads of a kernel compute their numbers
 //! independently. The numbers of a generator form one sequence, counted from 0, and each element of a tensor takes the

@@ -25,7 +25,6 @@ pub(super) struct Use {
     pub(super) is_past: bool,
 }
 
-/// The operation and line of a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) operation: &'static str,

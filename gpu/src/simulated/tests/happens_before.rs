@@ -1,12 +1,10 @@
-//! Compares the races with those of a simple model: a graph of a program's steps, in which two uses of the same bytes
-//! race if no path connects them.
+//! Compares the races with those of a graph of steps: two uses of the same bytes race if no path connects them.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::base::error::RacingAccess;
 
-/// The steps of a program, in the order of the calls.
 #[derive(Default)]
 struct Model {
     steps: Vec<Step>,

@@ -170,7 +170,6 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
 fn run(program: Program, seed: u64, ordered: bool) -> Vec<Race> {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let streams = [rig.stream(false), rig.stream(false)];
-    // From zero to far longer than all the work.
     program(&rig, streams, seed % 5 * 30 * MICROSECOND, ordered);
     rig.gpu.synchronize(0).unwrap();
     rig.gpu.synchronize(1).unwrap();

@@ -47,7 +47,6 @@ struct Wait {
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Address(u64),
-    /// The size that was tried.
     OutOfMemory(u64),
     DriverFailed,
 }
