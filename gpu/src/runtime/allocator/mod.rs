@@ -10,8 +10,8 @@
 //! * A free block serves only the stream that its segment was allocated for. It is reusable at once, even if queued
 //!   work still uses it, because the work of its next owner is queued behind. If other streams use a block, it waits
 //!   for them: `streams.rs`.
-//! * A request gets the smallest sufficient free block of its pool and stream; of equals, the one at the lowest address.
-//!   Without such a block, the driver allocates a segment.
+//! * A request gets the smallest sufficient free block of its pool and stream; of equals, the one at the lowest
+//!   address. Without such a block, the driver allocates a segment.
 //! * The rest of a block is split off if it is large enough: at least 512 bytes in the small pool, more than 1 MiB in
 //!   the large one. Otherwise the request gets the whole block.
 //! * A freed block merges with free neighbors, so an unused segment is one block.
