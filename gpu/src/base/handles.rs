@@ -26,6 +26,5 @@ impl StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventId(pub u64);
 
-/// The number of a piece of work, in the order of queuing: counted from 0, or from the first number of a rank. Spans
-/// refer to it.
+/// The number of a piece of work, in the order of queuing, from 0 or from a rank's first number. Spans refer to it.
 pub type OpId = u64;

@@ -7,7 +7,6 @@ use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
 use crate::contract::events::{Awaited, EventKind};
 
 impl Cuda {
-    /// Returns a stream of the device's pool.
     pub fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
         self.check_thread()?;
         let mut pool = lock(&self.devices[device].streams);
@@ -31,7 +30,7 @@ impl Cuda {
         self.driver.event_create(device, timing).map_err(|error| self.error(error))
     }
 
-    /// Errors are ignored: a driver that cannot destroy an event is broken, and the next call returns the reason.
+    /// Ignores errors: after a failure to destroy an event, the next call returns the reason.
     pub fn event_destroy(&self, event: EventId) {
         let _ = self.driver.event_destroy(event);
     }
@@ -53,7 +52,6 @@ impl Cuda {
         self.driver.event_query(event).map_err(|error| self.error(error))
     }
 
-    /// Waits for an event, recorded on a stream of `device`.
     pub fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
         self.check_thread()?;
         let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
@@ -65,7 +63,7 @@ impl Cuda {
         self.driver.event_elapsed(start, end).map_err(|error| self.error(error))
     }
 
-    /// Makes later work of one stream wait for the earlier work of another.
+    /// Makes later work of one stream wait for earlier work of another.
     pub(super) fn order(&self, earlier: StreamId, later: StreamId) -> DriverResult<()> {
         let event = self.driver.event_create(earlier.device, false)?;
         let recorded = self.driver.event_record(event, earlier);
@@ -75,7 +73,7 @@ impl Cuda {
         ordered.and(destroyed)
     }
 
-    /// Like `order`, for callers that are not inside a driver call.
+    /// Like `order`, for callers outside a driver call.
     pub fn wait_stream(&self, later: StreamId, earlier: StreamId) -> Result<()> {
         self.check_thread()?;
         if later == earlier {
@@ -86,10 +84,8 @@ impl Cuda {
     }
 }
 
-/// The number of streams in a device's pool.
 const POOL: usize = 32;
 
-/// The pool of a device's streams.
 #[derive(Default)]
 pub struct StreamPool {
     /// Created on first use.

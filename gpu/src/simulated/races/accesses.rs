@@ -8,7 +8,7 @@ use super::super::pinned::PinnedSpace;
 use super::stripes::Stripes;
 use crate::base::kernel::{Argument, Parameter};
 
-/// The name of work that is not part of a user's operation.
+/// The name of work outside a user's operation.
 pub(super) fn name_of(task: &Task) -> &'static str {
     match task {
         Task::Kernel(launch) => launch.kernel.name,
@@ -23,8 +23,7 @@ pub(super) fn name_of(task: &Task) -> &'static str {
     }
 }
 
-/// Calls `used` for each range that the work accesses, from first to last byte. The driver's own staging memory is left
-/// out: the driver orders it itself.
+/// Calls `used` for each accessed range, from first to last byte, except staging memory, which the driver orders.
 pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Access, Stripes)) {
     match task {
         Task::Kernel(launch) => {
