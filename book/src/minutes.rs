@@ -53,7 +53,7 @@ impl Work {
     }
 
     /// The sum for several pages of a chapter.
-    pub fn and(self, other: Work) -> Work {
+    pub fn plus(self, other: Work) -> Work {
         Work {
             words: self.words + other.words,
             predictions: self.predictions + other.predictions,
@@ -77,7 +77,7 @@ impl Work {
 }
 
 /// Replaces the placeholder by the page's minutes.
-pub fn told(expanded: String) -> String {
+pub fn fill_minutes(expanded: String) -> String {
     if !expanded.contains(PLACEHOLDER) {
         return expanded;
     }
@@ -127,6 +127,6 @@ mod tests {
     #[test]
     fn a_page_says_its_minutes() {
         let page = format!("{PLACEHOLDER}{}", "word ".repeat(1000));
-        assert!(told(page).starts_with("<p class=\"minutes\">About 5 minutes</p>\n\nword "));
+        assert!(fill_minutes(page).starts_with("<p class=\"minutes\">About 5 minutes</p>\n\nword "));
     }
 }

@@ -51,7 +51,7 @@ use crate::block::Block;
 use crate::course::Course;
 pub use crate::document::Page;
 use crate::inline::with_figures;
-use crate::minutes::told;
+use crate::minutes::fill_minutes;
 use crate::mistake::Mistake;
 use crate::names::BLOCKS;
 use crate::prediction::{END, Fold};
@@ -173,7 +173,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
         }
     }
-    if mistakes.is_empty() { Ok(told(expanded)) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(fill_minutes(expanded)) } else { Err(mistakes) }
 }
 
 /// `{{/map}}` → `map`

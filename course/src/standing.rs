@@ -62,7 +62,7 @@ impl Standing {
     }
 
     /// One line: the points, and the number of objectives met.
-    pub fn says(&self) -> String {
+    pub fn summary(&self) -> String {
         let met = self.objectives.iter().filter(|objective| objective.met).count();
         let all = self.objectives.len();
         format!(
@@ -93,8 +93,8 @@ impl Standing {
     }
 
     /// Stores it with the student's other results.
-    pub fn keep(&self, place: &mut Workplace) {
-        place.keep(|record| record.assessed(self.fields()));
+    pub fn store(&self, place: &mut Workplace) {
+        place.update(|record| record.set_assessment(self.fields()));
     }
 
     /// The result that this program or the page has stored, if any.

@@ -37,7 +37,7 @@ pub fn failed(message: impl std::fmt::Display) -> Stop {
 
 impl Workplace {
     /// The same for a command that only reads: creates no folder.
-    pub fn there(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
+    pub fn open_existing(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         if let Some(folder) = &folder
             && !folder.is_dir()
         {
@@ -70,7 +70,7 @@ impl Workplace {
 
     /// The student's file, and whether it is new: a missing file is created from the skeleton. A file that an editor
     /// writes at the same moment is not overwritten.
-    pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
+    pub fn start_file(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
         let file = self.file(exercise);
         match files::create(&file, exercise.skeleton().as_bytes()) {
             Ok(is_new) => Ok((file, is_new)),
@@ -79,12 +79,12 @@ impl Workplace {
     }
 
     /// Resets a student's file to the skeleton. Returns the name of the backup.
-    pub fn begin_again(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
-        self.kept_under_another_name(&self.file(exercise), exercise.skeleton().as_bytes())
+    pub fn reset_file(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
+        self.replace_with_backup(&self.file(exercise), exercise.skeleton().as_bytes())
     }
 
     /// Rewrites a file. Returns the name under which the old one is kept.
-    pub fn kept_under_another_name(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
+    pub fn replace_with_backup(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
         let unchanged = |error| cannot_be_written(file, &error, "; your work is unchanged, in that file");
         let of_file = file.file_name().unwrap_or_default().to_string_lossy();
         let names = (1..).map(|number| self.folder.join(format!("{of_file}.yours-{number}")));
@@ -97,7 +97,7 @@ impl Workplace {
     }
 
     /// Stores progress. Prints a warning if that fails, without losing anything else.
-    pub fn keep(&mut self, change: impl Fn(&mut Record)) {
+    pub fn update(&mut self, change: impl Fn(&mut Record)) {
         let file = self.progress();
         match Record::change(&file, &change) {
             Ok(record) => self.record = record,
@@ -121,13 +121,13 @@ impl Workplace {
 
     /// The first exercise that has not been passed.
     pub fn next(&self) -> Option<&'static Exercise> {
-        all().into_iter().find(|exercise| !self.record.passed(exercise.id))
+        all().into_iter().find(|exercise| !self.record.has_passed(exercise.id))
     }
 
     /// The next exercise after this one that has not been passed, or the first such one.
     pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
         let mut after = all().into_iter().skip_while(|other| other.id != exercise.id).skip(1);
-        let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
+        let next = after.find(|other| !self.record.has_passed(other.id)).or_else(|| self.next());
         next.filter(|next| next.id != exercise.id)
     }
 
@@ -138,7 +138,7 @@ impl Workplace {
             return Ok(self.next().unwrap_or(all()[0]));
         };
         let all = all_named(name)?;
-        Ok(all.iter().copied().find(|exercise| !self.record.passed(exercise.id)).unwrap_or(all[0]))
+        Ok(all.iter().copied().find(|exercise| !self.record.has_passed(exercise.id)).unwrap_or(all[0]))
     }
 }
 

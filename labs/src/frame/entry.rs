@@ -12,7 +12,7 @@ use todevice::{Error, Machine, cuda};
 use super::cli::{Common, Format};
 use super::event::{Event, Header};
 use super::lab::{Lab, Progress, Sink, Warnings};
-use super::prediction::{Prediction, Said};
+use super::prediction::{Prediction, Response};
 use super::{render_json, render_text};
 use crate::Result;
 
@@ -58,8 +58,8 @@ impl<O: Args> Entry<O> {
     {
         let flags = flags.into_iter().map(Into::into).collect();
         let matches = matches(self.command(), flags)?;
-        let common = Common::from_arg_matches(&matches).map_err(stop)?;
-        let options = O::from_arg_matches(&matches).map_err(stop)?;
+        let common = Common::from_arg_matches(&matches).map_err(clap_stop)?;
+        let options = O::from_arg_matches(&matches).map_err(clap_stop)?;
         Ok((checked(self.name, common)?, options))
     }
 
@@ -97,13 +97,13 @@ fn command(
 }
 
 fn matches(command: Command, flags: Vec<OsString>) -> Result<ArgMatches, Stop> {
-    command.try_get_matches_from(flags).map_err(stop)
+    command.try_get_matches_from(flags).map_err(clap_stop)
 }
 
 /// The flags of every lab, with the host in the description of the machine, if they make sense.
 fn checked(lab: &str, mut common: Common) -> Result<Common, Stop> {
     if let Some(section) = &common.section {
-        has_not_moved(lab, section)?;
+        check_moved(lab, section)?;
     }
     if let Some(host) = &common.host {
         let with_host = common.gpu.with_host(host);
@@ -146,7 +146,7 @@ fn start(
         false => run(),
     });
     result = result.and_then(|()| sections.check(name));
-    warnings.tell(&mut sections);
+    warnings.flush(&mut sections);
     if let Some(file) = &common.trace {
         // Of a lab that failed too: what happened until then may be why.
         let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
@@ -155,7 +155,10 @@ fn start(
     if let Err(error) = &result
         && !error.is::<Stop>()
     {
-        sink.event(Event::Failure { lab: name.to_owned(), message: story(&**error) });
+        sink.event(Event::Failure {
+            lab: name.to_owned(),
+            message: error_report(&**error),
+        });
     }
     result
 }
@@ -165,7 +168,7 @@ const MOVED: [((&str, &str), (&str, &str)); 2] =
     [(("lab-05", "6"), ("lab-09", "7")), (("lab-05", "7"), ("lab-09", "8"))];
 
 /// Says where a section is that has moved to another lab, or one of its parts.
-fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
+fn check_moved(lab: &str, section: &str) -> Result<(), Stop> {
     let (number, part) = section.split_at(section.find('.').unwrap_or(section.len()));
     match MOVED.iter().find(|(was, _)| *was == (lab, number)) {
         Some((_, (lab, number))) => Err(wrong(format!(
@@ -228,7 +231,7 @@ impl<'a> Sections<'a> {
         }
         self.was_there |= self.is_there;
         if was && !self.is_there {
-            self.sink.over();
+            self.sink.section_done();
         }
     }
 
@@ -265,11 +268,11 @@ impl Sink for Sections<'_> {
         }
     }
 
-    fn wants(&self, number: &str) -> bool {
+    fn wants_section(&self, number: &str) -> bool {
         self.wanted.is_none_or(|(wanted, _)| wanted == number)
     }
 
-    fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
+    fn ask(&mut self, prediction: &Prediction) -> Option<Response> {
         if self.is_there { self.sink.ask(prediction) } else { None }
     }
 
@@ -287,7 +290,7 @@ impl Sink for Sections<'_> {
 }
 
 /// What to say of an error: one of the tensor crate's may have more to tell than its message.
-fn story(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_report(error: &(dyn std::error::Error + 'static)) -> String {
     error.downcast_ref::<Error>().map_or_else(|| error.to_string(), Error::report)
 }
 
@@ -416,7 +419,7 @@ fn missing(machine: &Machine, error: Error) -> String {
 
 /// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
 /// one line is made.
-pub(crate) fn stop(error: clap::Error) -> Stop {
+pub(crate) fn clap_stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
         return Stop { message, exit_code: 0 };

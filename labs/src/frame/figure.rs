@@ -117,7 +117,7 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
 }
 
 /// A figure that the machine works out if its time is modelled, and measures elsewhere.
-pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+pub fn machine_figure(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(
         modelled_or_measured(Kind::Modelled, Kind::Measured),
         name,
@@ -127,7 +127,7 @@ pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
 
 /// The same of a time in milliseconds, taken with [`todevice::time::Instant`].
 pub fn timed(name: &'static str, time: Duration) -> Figure {
-    found(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
+    machine_figure(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
 }
 
 /// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,

@@ -8,7 +8,7 @@ use todevice::{Device, Machine};
 
 use super::event::{Drawing, Event, Table};
 use super::figure::Figure;
-use super::prediction::{Answer, Guess, Key, Prediction, Said};
+use super::prediction::{Answer, Guess, Key, Prediction, Response};
 use super::text::Text;
 use crate::Result;
 
@@ -18,18 +18,18 @@ pub trait Sink {
     fn event(&mut self, event: Event);
 
     /// Asks the reader, where there is one who wants to be asked. Nobody is asked for a thought.
-    fn ask(&mut self, _prediction: &Prediction) -> Option<Said> {
+    fn ask(&mut self, _prediction: &Prediction) -> Option<Response> {
         None
     }
 
     /// Whether anything of the section of that number is passed on, so that a lab whose sections do without one another need
     /// not run it otherwise.
-    fn wants(&self, _number: &str) -> bool {
+    fn wants_section(&self, _number: &str) -> bool {
         true
     }
 
     /// Learns that what `--section` names is over: nothing of it follows, and a page need not wait for the rest.
-    fn over(&mut self) {}
+    fn section_done(&mut self) {}
 
     /// Takes the timeline that `--trace` asked for, to be put into a file.
     fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
@@ -86,8 +86,8 @@ impl<'a> Lab<'a> {
     }
 
     /// Passes an event on, after the warnings of what happened before it.
-    fn tell(&mut self, event: Event) {
-        self.warnings.tell(self.sink);
+    fn emit(&mut self, event: Event) {
+        self.warnings.flush(self.sink);
         self.sink.event(event);
     }
 
@@ -95,9 +95,9 @@ impl<'a> Lab<'a> {
     /// others build on runs in any case.
     pub fn section(&mut self, number: impl Display, title: &str) -> bool {
         let number = number.to_string();
-        let wanted = self.sink.wants(&number);
+        let wanted = self.sink.wants_section(&number);
         let title = title.to_owned();
-        self.tell(Event::Section { number, title, apart: None, machine: None });
+        self.emit(Event::Section { number, title, apart: None, machine: None });
         wanted
     }
 
@@ -110,8 +110,8 @@ impl<'a> Lab<'a> {
         why: &'static str,
     ) -> bool {
         let (number, title) = (number.to_string(), title.to_owned());
-        let wanted = self.sink.wants(&number);
-        self.tell(Event::Section { number, title, apart: Some(why), machine: None });
+        let wanted = self.sink.wants_section(&number);
+        self.emit(Event::Section { number, title, apart: Some(why), machine: None });
         wanted
     }
 
@@ -119,66 +119,67 @@ impl<'a> Lab<'a> {
     pub fn section_on(&mut self, number: impl Display, title: &str, machine: &Machine) {
         let (number, title) = (number.to_string(), title.to_owned());
         let machine = Some(machine.to_string());
-        self.tell(Event::Section { number, title, apart: None, machine });
+        self.emit(Event::Section { number, title, apart: None, machine });
     }
 
     /// Explains something, in a paragraph.
     pub fn prose(&mut self, text: impl Into<Text>) {
-        self.tell(Event::Prose(text.into()));
+        self.emit(Event::Prose(text.into()));
     }
 
     /// Asks the reader what will come out, before it does. What is said is compared when the lab
     /// [answers](Self::answer).
     pub fn predict(&mut self, prediction: Prediction) -> Guess {
-        self.tell(Event::Prediction(prediction.clone()));
-        let said = if prediction.gates() { self.sink.ask(&prediction) } else { None };
-        Guess { prediction, said }
+        self.emit(Event::Prediction(prediction.clone()));
+        let response =
+            if prediction.gates() { self.sink.ask(&prediction) } else { None };
+        Guess { prediction, response }
     }
 
     /// Asks something that is only to be thought about.
     pub fn think(&mut self, id: &'static str, question: impl Into<String>) {
-        self.tell(Event::Prediction(Prediction::think(id, question)));
+        self.emit(Event::Prediction(Prediction::think(id, question)));
     }
 
     /// Begins a part of the section that the chapter shows by this name, and asks nothing.
     pub fn part(&mut self, name: &'static str) {
-        self.tell(Event::Part(name));
+        self.emit(Event::Part(name));
     }
 
     /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line. A thought is left
     /// unanswered.
     pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {
-        let Guess { prediction, said } = guess;
+        let Guess { prediction, response } = guess;
         if !prediction.gates() {
             return; // A thought has no key.
         }
-        self.tell(Event::Answer(Answer { prediction, key: key.into(), said }));
+        self.emit(Event::Answer(Answer { prediction, key: key.into(), response }));
     }
 
     /// Prints a line exactly as it is.
     pub fn print(&mut self, line: impl Into<Text>) {
-        self.tell(Event::Line(line.into()));
+        self.emit(Event::Line(line.into()));
     }
 
     /// Shows a figure on a line of its own.
     pub fn figure(&mut self, figure: Figure) {
-        self.tell(Event::Figure(figure));
+        self.emit(Event::Figure(figure));
     }
 
     /// Shows a table.
     pub fn table(&mut self, table: Table) {
-        self.tell(Event::Table(table));
+        self.emit(Event::Table(table));
     }
 
     /// Shows several lines exactly as they are: an error report, a tensor.
     pub fn report(&mut self, report: impl Display) {
-        self.tell(Event::Report(report.to_string()));
+        self.emit(Event::Report(report.to_string()));
     }
 
     /// Shows a drawing; the caption says what it shows to whoever cannot see it. A timeline and a memory map are
     /// drawn in a terminal too; of an SVG it has the caption only.
     pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
-        self.tell(Event::Picture {
+        self.emit(Event::Picture {
             drawing: drawing.into(),
             caption: caption.to_owned(),
         });
@@ -222,7 +223,7 @@ impl Warnings {
     }
 
     /// Passes on what has come up.
-    pub(crate) fn tell(&self, sink: &mut dyn Sink) {
+    pub(crate) fn flush(&self, sink: &mut dyn Sink) {
         for message in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             sink.event(Event::Warning(message));
         }

@@ -90,7 +90,7 @@ impl Renderer {
 
     /// The next event as whole lines, after a blank line where one belongs.
     pub fn render(&mut self, event: &Event) -> String {
-        if matches!(event, Event::Answer(Answer { said: None, .. })) {
+        if matches!(event, Event::Answer(Answer { response: None, .. })) {
             return String::new(); // Nobody is there to be told.
         }
         if matches!(event, Event::Part(_)) {
@@ -144,9 +144,9 @@ impl Renderer {
             }
             Event::Answer(answer) => {
                 let compared = answer
-                    .said
+                    .response
                     .as_ref()
-                    .map(|said| answer.compared(said))
+                    .map(|response| answer.compared(response))
                     .unwrap_or_default();
                 palette.question(&wrap(&without_ticks(&compared)))
             }

@@ -12,7 +12,7 @@ use todevice::trace::{CopyKind, EventKind, Trace};
 
 use super::time_of;
 use crate::frame::clock::{launches_wait, wait_for};
-use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, Value, machine_figure, row, timed};
 
 /// In each of the data sets of small pictures.
 pub(super) const SAMPLES: usize = 512;
@@ -169,7 +169,7 @@ impl Training {
 
 /// What only a simulated GPU's trace tells.
 fn seen(name: &'static str, number: Option<f64>) -> Figure {
-    found(name, number.map_or_else(|| Value::from("unknown"), Value::from))
+    machine_figure(name, number.map_or_else(|| Value::from("unknown"), Value::from))
 }
 
 impl Epoch {

@@ -25,8 +25,8 @@ use crate::tensor::Tensor;
 use crate::tensor_options::ToOptions;
 
 operations! {
-    CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
-    TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
+    static CONVERT: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
+    static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
 impl Tensor {

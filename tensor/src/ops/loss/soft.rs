@@ -12,7 +12,8 @@ use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
+    static CROSS_ENTROPY_SOFT: Operation =
+        Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
 }
 
 #[track_caller]
