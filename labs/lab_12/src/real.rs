@@ -50,6 +50,7 @@ impl Gpu {
 /// Compiles and runs a program on the first GPU of this computer.
 pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) -> Response {
     let refused = |errors: String| Response { output: String::new(), errors, code: 2 };
+    let refused_here = |reason: String| refused(format!("error: --gpu real: {reason}\n"));
     let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
         Err(rejected) => return refused(rejected.text()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::ladder::LADDERS;
-use crate::{EXAMPLE, Response, Wanted, card, commands, is_json, launch, real, step, train};
+use crate::{EXAMPLE, Response, Wanted, card, commands, compare, is_json, launch, real, step, train};
 use cuda_emulator::Checks;
 use todevice_figures::profile::ALL;
 
