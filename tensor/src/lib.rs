@@ -123,12 +123,11 @@
 
 pub use todevice_gpu::base::random;
 pub(crate) use todevice_gpu::base::{
-    collective, conv, device, dtype, figure_file, flags, handles, kernel, lock, reading, shape, sort,
-    topology,
+    collective, conv, device, dtype, figure_file, flags, kernel, lock, reading, shape, sort, topology,
 };
-pub(crate) use todevice_gpu::contract::{events, others, races};
+pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
-pub(crate) use todevice_gpu::host::{host_context, host_memory, host_profile, scope};
+pub(crate) use todevice_gpu::host::{current_stream, host_context, host_memory, host_profile, scope};
 pub(crate) use todevice_gpu::ranks;
 
 pub mod amp;
@@ -227,6 +226,7 @@ pub use ops::pair::Pair;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 pub use ops::random::RandomOptions;
 pub use ops::shape::CopyOptions;
+pub use ops::transfer::ToOptions;
 pub use ops::values::NestedData;
 pub use options::AndOptions;
 pub use races::RaceCheck;
@@ -234,4 +234,4 @@ pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};
 pub use shape::MAX_DIMS;
 pub use tensor::Tensor;
-pub use tensor_options::{TensorOptions, ToOptions};
+pub use tensor_options::TensorOptions;

@@ -1,4 +1,4 @@
-//! The keyword arguments of `torch.zeros` and of `Tensor.to`.
+//! The keyword arguments of `torch.zeros`.
 
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
@@ -45,38 +45,5 @@ impl From<&Tensor> for TensorOptions {
 impl From<(Device, DType)> for TensorOptions {
     fn from((device, dtype): (Device, DType)) -> TensorOptions {
         TensorOptions { device, dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-/// The destination of [`Tensor::to`](crate::Tensor::to): a device, a dtype, or both. Anything not given stays as it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ToOptions {
-    /// The device to move to.
-    pub device: Option<Device>,
-    /// The dtype to convert to.
-    pub dtype: Option<DType>,
-    /// Copies even when nothing changes.
-    pub copy: bool,
-    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)), and all copies to the host, whose result is in pinned memory.
-    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
-    pub non_blocking: bool,
-}
-
-impl From<Device> for ToOptions {
-    fn from(device: Device) -> ToOptions {
-        ToOptions { device: Some(device), ..Default::default() }
-    }
-}
-
-impl From<DType> for ToOptions {
-    fn from(dtype: DType) -> ToOptions {
-        ToOptions { dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-impl From<(Device, DType)> for ToOptions {
-    fn from((device, dtype): (Device, DType)) -> ToOptions {
-        ToOptions { device: Some(device), dtype: Some(dtype), ..Default::default() }
     }
 }

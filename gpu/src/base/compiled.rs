@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use crate::base::handles::DevicePtr;
+use crate::base::device::DevicePtr;
 
 /// CUDA C++ to compile.
 #[derive(Clone, Copy, Debug)]

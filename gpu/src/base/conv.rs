@@ -1,7 +1,7 @@
 //! Convolutions, as they are requested from a driver: sizes, the three passes, and algorithms.
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 use crate::base::kernel::{TwinResult, Work};
 
 /// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only `n`

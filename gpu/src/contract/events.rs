@@ -12,6 +12,7 @@ use crate::base::conv::ConvPass;
 use crate::base::dtype::DType;
 use crate::base::kernel::KernelDef;
 use crate::base::sort;
+pub use crate::contract::driver::CopyKind;
 use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
@@ -68,17 +69,6 @@ impl Sub for Counters {
             driver_frees: self.driver_frees.saturating_sub(earlier.driver_frees),
         }
     }
-}
-
-/// The direction of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyKind {
-    /// `Memcpy HtoD`
-    HostToDevice,
-    /// `Memcpy DtoH`
-    DeviceToHost,
-    /// `Memcpy PtoP`
-    Peer,
 }
 
 /// What a stream waits for.

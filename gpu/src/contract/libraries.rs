@@ -3,8 +3,8 @@
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::conv::{Conv, ConvAlgorithm};
+use crate::base::device::{DevicePtr, OpId, StreamId};
 use crate::base::gemm::Gemm;
-use crate::base::handles::{DevicePtr, OpId, StreamId};
 use crate::base::process::Process;
 use crate::base::pytorch_build::Build;
 use crate::base::reading::Gpu;
@@ -14,8 +14,8 @@ use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
-/// The libraries that come with CUDA, for the devices of a [`Driver`].
-pub trait Libraries: Send + Sync {
+/// A [`Driver`] with the libraries that come with CUDA.
+pub trait Libraries: Driver {
     /// The processes that hold memory of a device; empty if unknown.
     fn processes(&self, device: usize) -> Vec<Process>;
     /// A monitor's readings of a device; `None` where they come from NVML, which is not part of CUDA.
@@ -75,7 +75,7 @@ pub trait Libraries: Send + Sync {
 
     /// The same devices as seen by another process: with streams, memory and a clock of its own. `None` if the driver
     /// does not support it.
-    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
+    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Libraries>> {
         None
     }
     /// Takes part in a collective (`ncclAllReduce` and its siblings), which begins when all processes have reached it.

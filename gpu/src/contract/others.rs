@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::collective::{Collective, Key};
+use crate::base::device::OpId;
 use crate::base::error::MeetingError;
-use crate::base::handles::OpId;
 
 /// One of several processes.
 pub struct Process {

@@ -1,7 +1,6 @@
 //! The current streams of a thread.
 
-use crate::base::device::MachineId;
-use crate::base::handles::StreamId;
+use crate::base::device::{MachineId, StreamId};
 use crate::host::thread::{OfThread, Part, Restore, ThreadContext};
 
 /// The full name of a stream.

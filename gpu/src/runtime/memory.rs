@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Cuda, PerDevice};
+use super::{Cuda, PerDevice, Result};
 use crate::base::device::Device;
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::error::{MemoryHolder, OutOfMemory};
 use crate::base::lock::lock;
 use crate::base::sort;

@@ -7,7 +7,7 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `schedule.rs`, `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
+//! | in which order things happen | `schedule.rs`, `engine.rs`, `task.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
@@ -30,12 +30,12 @@ mod events;
 mod execute;
 pub mod launches;
 mod memory;
-mod op;
 pub mod peers;
 mod pinned;
 mod races;
 mod schedule;
 mod shared;
+mod task;
 #[cfg(test)]
 mod tests;
 mod together;
@@ -48,9 +48,9 @@ use self::card::SimulatedDevice;
 use self::engine::SimulationState;
 use self::events::EventRecord;
 use self::memory::Room;
-use self::op::Task;
 use self::peers::P2p;
 use self::profile::Profile;
+use self::task::Task;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
@@ -547,7 +547,7 @@ impl Libraries for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
-    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Driver>> {
+    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Libraries>> {
         let others::Process { number, first_op, others } = process;
         let (room, races, together) =
             (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));

@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::ops::scaler::{unscale, update_scale};
+use crate::ops::transfer::ToOptions;
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
 use crate::serialize::{Dict, Value, field, number, whole};
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]

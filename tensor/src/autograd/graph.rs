@@ -16,10 +16,10 @@ use smallvec::SmallVec;
 
 use super::function::ErasedFunction;
 use super::saved::SavedTensors;
+use crate::current_stream::StreamKey;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::current_stream::StreamKey;
 use crate::lock::lock;
 use crate::tensor::Tensor;
 use crate::thread::with_doomed;

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::current_stream::{StreamKey, current, enter};
 use super::driver::StreamId;
 use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
+use crate::current_stream::{StreamKey, current, enter};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;

@@ -7,9 +7,9 @@ use super::module::{self, Module, display_as_module};
 use super::parameter::Buffer;
 use crate::error::Result;
 use crate::ops::loss::{CrossEntropyOptions, Reduction};
+use crate::ops::transfer::ToOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// A loss: a module that measures how far another module's output is from the target. A training loop can accept any of them.
 ///

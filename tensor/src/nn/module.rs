@@ -10,10 +10,10 @@ use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::{Forgetful, HalfDone, Result};
 use crate::moves;
+use crate::ops::transfer::ToOptions;
 use crate::options::AndOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// A layer, or a network made of layers (`torch.nn.Module`).
 ///

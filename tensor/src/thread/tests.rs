@@ -9,12 +9,12 @@ use super::{
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
 use crate::cpu::pool;
+use crate::current_stream;
 use crate::data::{DataLoader, DataLoaderOptions, Dataset, get_worker_info};
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
-use crate::gpu::current_stream;
 use crate::host_context::HostContext;
 use crate::machine::{Machine, manual_seed, record_function};
 use crate::parallel::distributed::Ranks;

@@ -4,9 +4,7 @@ use std::panic::Location;
 
 use super::{MeetingError, OutOfMemory, Race};
 use crate::base::device::Device;
-
-/// The result of a request to a GPU.
-pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+use crate::base::kernel::TwinError;
 
 /// An error of a GPU, its driver or its memory.
 #[derive(thiserror::Error)]
@@ -145,5 +143,14 @@ impl GpuError {
 
     pub fn custom(message: impl std::fmt::Display) -> GpuError {
         GpuError::Custom(message.to_string())
+    }
+}
+
+impl From<GpuError> for TwinError {
+    fn from(error: GpuError) -> TwinError {
+        match error {
+            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
+            other => TwinError::Other(Box::new(other)),
+        }
     }
 }

@@ -11,12 +11,13 @@ use smallvec::SmallVec;
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
 use todevice_gpu::contract::interpreter::KernelInterpreter;
 
+use crate::current_stream;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::enter::enter_uncharged;
 use crate::error::Result;
 use crate::gpu::runtime::Cuda;
-use crate::gpu::{check_ordinal, current_index, current_stream, of_machine};
+use crate::gpu::{check_ordinal, current_index, of_machine};
 use crate::tensor::{Tensor, pointer_of};
 pub use arguments::{Dim3, KernelArgument, KernelArguments};
 use error::KernelError;
