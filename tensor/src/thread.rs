@@ -3,8 +3,6 @@
 //! Code that runs on behalf of another thread, or again at another time, takes [`All`] of it along.
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,7 +25,7 @@ pub(crate) struct TensorContext {
     /// The data loading worker that runs on this thread.
     pub worker: Option<CurrentWorker>,
     pub stand_ins: StandIns,
-    pub checkpoint: CurrentCheckpoint,
+    pub saved_tensors_hooks: CurrentHooks,
 }
 
 /// A value whose type only a higher module knows.
@@ -35,7 +33,7 @@ pub(crate) type AnyValue = Option<Arc<dyn Any + Send + Sync>>;
 
 parts!(
     TensorContext: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
-    StandIns = stand_ins, CurrentCheckpoint = checkpoint,
+    StandIns = stand_ins, CurrentHooks = saved_tensors_hooks,
 );
 
 /// The last call on this thread that seeded all GPUs: its number and the seed. It also seeds the GPUs of machines that
@@ -56,9 +54,9 @@ pub(crate) struct Suspended(pub bool);
 #[derive(Clone)]
 pub(crate) struct StandIns(pub AnyValue);
 
-/// The checkpoint whose function is running.
+/// The hooks that replace saved tensors: those of the checkpoint whose function is running.
 #[derive(Clone)]
-pub(crate) struct CurrentCheckpoint(pub AnyValue);
+pub(crate) struct CurrentHooks(pub AnyValue);
 
 /// Whether operations are recorded for autograd.
 #[derive(Clone, Copy)]
@@ -122,34 +120,19 @@ impl TensorContext {
         },
         worker: None,
         stand_ins: StandIns(None),
-        checkpoint: CurrentCheckpoint(None),
+        saved_tensors_hooks: CurrentHooks(None),
     };
 }
 
-struct Thread {
-    context: Local<TensorContext>,
-    doomed: RefCell<Doomed>,
-}
-
-/// While a thread is freeing something: the values still to be freed, if there are any. `autograd::graph` knows their
-/// type. It has no destructor either.
-pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
-
 thread_local! {
-    static THREAD: Thread =
-        const { Thread { context: local(TensorContext::FRESH), doomed: RefCell::new(None) } };
+    static CONTEXT: Local<TensorContext> = const { local(TensorContext::FRESH) };
 }
 
 impl OfThread for TensorContext {
     #[inline(always)]
     fn with<R>(access: impl FnOnce(&Local<TensorContext>) -> R) -> R {
-        THREAD.with(|thread| access(&thread.context))
+        CONTEXT.with(access)
     }
-}
-
-/// Not part of the context: each thread frees its own values.
-pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
-    THREAD.with(|thread| access(&mut thread.doomed.borrow_mut()))
 }
 
 /// The whole context of a thread.

@@ -40,3 +40,8 @@ pub fn enter(key: StreamKey) -> Restore<Streams> {
     }
     streams.enter()
 }
+
+/// Makes the streams of a snapshot the current ones until the guard is dropped.
+pub fn enter_all(streams: Streams) -> Restore<Streams> {
+    streams.enter()
+}

@@ -25,7 +25,6 @@ use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
-use crate::thread::Part;
 use crate::{ops, scope};
 
 /// The keyword arguments of `Tensor.backward`.
@@ -284,7 +283,7 @@ impl Walk {
             let Some(grad) = awaited.sum else { continue };
             HostContext::spend(|host| &host.node);
             let other = self.joined(&grad, awaited.stream);
-            let _caller = self.caller.clone().enter();
+            let _caller = stream::enter_all(self.caller.clone());
             let _stream = awaited.stream.map(stream::enter);
             let grad = at_leaf(&leaf, grad)?;
             if let (Some(memory), Some(caller)) = (grad.storage().device(), other) {
@@ -355,7 +354,7 @@ fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
         let (got, expected) = (grad.sizes().to_vec(), sizes.to_vec());
         return Err(AutogradError::InvalidGradient { function: node.name(), index, got, expected }.into());
     }
-    let grad = ops::reduce::sum_to(&grad, sizes)?.to(*dtype)?;
+    let grad = grad.sum_to_size(sizes)?.to(*dtype)?;
     on_device_of(*device, Some((node.name(), index)), grad)
 }
 

@@ -1,8 +1,8 @@
-//! Grad modes: whether operations are recorded. A mode belongs to a thread and is changed for the length of a
-//! closure.
+//! What a thread does with the operations it runs: the grad mode decides whether they are recorded, and hooks may
+//! replace the tensors that they save. Both are changed for the length of a closure or a guard.
 
 pub(crate) use crate::thread::Mode;
-use crate::thread::{OfThread, Part, TensorContext};
+use crate::thread::{AnyValue, OfThread, Part, Restore, TensorContext};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
@@ -15,7 +15,7 @@ impl Mode {
         scope()
     }
 
-    pub(super) fn without_grad(self) -> Mode {
+    fn without_grad(self) -> Mode {
         Mode { grad: false, ..self }
     }
 }
@@ -60,4 +60,14 @@ pub(crate) fn is_recording() -> bool {
 /// Whether this thread is in [`inference_mode`] now.
 pub fn is_inference_mode_enabled() -> bool {
     Mode::current().inference
+}
+
+/// Records nothing while the guard lives (`NoGradGuard`).
+pub(super) fn no_grad_guard() -> Restore<Mode> {
+    Mode::current().without_grad().enter()
+}
+
+/// The hooks that replace the saved tensors of this thread's operations. `saved.rs` knows their type.
+pub(super) fn saved_tensors_hooks() -> AnyValue {
+    TensorContext::read(|context| context.saved_tensors_hooks.0.clone())
 }

@@ -26,7 +26,7 @@ use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{Place, Scope};
 pub use crate::thread::WorkerInfo;
-use crate::thread::{CurrentCheckpoint, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
+use crate::thread::{CurrentHooks, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
 use crate::time::Clock;
 
 /// A function called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator
@@ -189,7 +189,7 @@ impl<B: Batch> WorkerPool<B> {
             own: TensorContext {
                 worker: Some(CurrentWorker { info, stop: stop.clone() }),
                 autocast: amp::anew(own.autocast),
-                checkpoint: CurrentCheckpoint(None),
+                saved_tensors_hooks: CurrentHooks(None),
                 ..own
             },
         };

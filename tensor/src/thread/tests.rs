@@ -3,9 +3,7 @@
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
 
-use super::{
-    CurrentCheckpoint, CurrentWorker, OfThread, Part as _, TensorContext, ThreadContext, WorkerInfo,
-};
+use super::{CurrentHooks, CurrentWorker, OfThread, Part as _, TensorContext, ThreadContext, WorkerInfo};
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
 use crate::cpu::pool;
@@ -150,11 +148,11 @@ const PARTS: &[Part] = &[
     Part {
         name: "checkpoint",
         read: || {
-            let around = TensorContext::read(|context| context.checkpoint.0.clone());
+            let around = TensorContext::read(|context| context.saved_tensors_hooks.0.clone());
             format!("{:?}", around.map(|around| Arc::as_ptr(&around).cast::<()>().addr()))
         },
         change: |run| {
-            let _left = CurrentCheckpoint(Some(Arc::new(1))).enter();
+            let _left = CurrentHooks(Some(Arc::new(1))).enter();
             run();
         },
         // Workers and ranks save for themselves; a checkpoint that runs again notes what it saves.
