@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! operations! {
-//!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+//!     static DOT: Operation =
+//!         Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
+//!     static SUM: Operation = Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
 //! }
 //! ```
 //!
@@ -107,10 +108,10 @@ impl Operation {
     }
 }
 
-/// Declares operations, and the list of them, `OPERATIONS`.
+/// Lists the operations of a module as `OPERATIONS`, for the registry. The operations themselves are plain statics.
 macro_rules! operations {
-    ($($(#[$meta:meta])* $vis:vis $NAME:ident: $operation:expr;)+) => {
-        $($(#[$meta])* $vis static $NAME: $crate::operation::Operation = $operation;)+
+    ($($(#[$meta:meta])* $vis:vis static $NAME:ident: $Operation:ty = $operation:expr;)+) => {
+        $($(#[$meta])* $vis static $NAME: $Operation = $operation;)+
 
         pub(in crate::ops) const OPERATIONS: &[&$crate::operation::Operation] = &[$(&$NAME),+];
     };

@@ -41,7 +41,7 @@ impl<A, O: Keywords, S: AndOptions<A, O>> AndOptions<A, O> for (S, O) {
 }
 
 /// Arguments passed without options.
-macro_rules! alone {
+macro_rules! impl_and_options {
     ($($T:ty),*) => {$(
         impl<O: Default> $crate::options::AndOptions<$T, O> for $T {
             fn split(self) -> ($T, O) {
@@ -50,9 +50,9 @@ macro_rules! alone {
         }
     )*};
 }
-pub(crate) use alone;
+pub(crate) use impl_and_options;
 
-alone!(usize);
+impl_and_options!(usize);
 
 impl<'a, O: Default> AndOptions<&'a str, O> for &'a str {
     fn split(self) -> (&'a str, O) {
@@ -105,7 +105,7 @@ impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
 }
 
 /// A number that fills a tensor or is a bound or step of a range.
-macro_rules! numbers {
+macro_rules! impl_and_options_for_numbers {
     ($($Number:ty),*) => {$(
         impl<O: Default> AndOptions<Scalar, O> for $Number {
             fn split(self) -> (Scalar, O) {
@@ -114,11 +114,11 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
+impl_and_options_for_numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
 
 /// An argument in a pair with a dtype, a device, another tensor, or several of these, as the options of a new
 /// tensor.
-macro_rules! in_pair {
+macro_rules! impl_and_options_for_pairs {
     ($([$($generic:tt)*] $Argument:ty, $Options:ty;)*) => {$(
         impl<$($generic)* S, P: Into<$Options>> $crate::options::AndOptions<$Argument, $Options> for (S, P)
         where
@@ -130,4 +130,4 @@ macro_rules! in_pair {
         }
     )*};
 }
-pub(crate) use in_pair;
+pub(crate) use impl_and_options_for_pairs;

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::options::in_pair;
+use crate::options::impl_and_options_for_pairs;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
@@ -17,7 +17,7 @@ pub struct TensorOptions {
     pub requires_grad: bool,
 }
 
-in_pair! {
+impl_and_options_for_pairs! {
     ['a,] &'a [usize], TensorOptions;
     [] usize, TensorOptions;
     [] Scalar, TensorOptions;

@@ -141,7 +141,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-macro_rules! element {
+macro_rules! impl_element {
     ($($type:ty => $dtype:ident),*) => {$(
         impl sealed::Sealed for $type {}
         impl Element for $type {
@@ -156,7 +156,7 @@ macro_rules! element {
         }
     )*};
 }
-element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
+impl_element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
 
 /// A storage type, together with the type that its elements are computed in.
 pub trait Memory: Element<Stored = Self> + bytemuck::Pod {
@@ -166,7 +166,7 @@ pub trait Memory: Element<Stored = Self> + bytemuck::Pod {
     fn narrow(value: Self::Math) -> Self;
 }
 
-macro_rules! memory {
+macro_rules! impl_memory {
     ($($T:ty => $Math:ty: $widen:expr, $narrow:expr;)*) => {$(
         impl Memory for $T {
             type Math = $Math;
@@ -181,7 +181,7 @@ macro_rules! memory {
         }
     )*};
 }
-memory! {
+impl_memory! {
     f16 => f32: f16::to_f32, f16::from_f32;
     bf16 => f32: bf16::to_f32, bf16::from_f32;
     f32 => f32: identity, identity;
@@ -244,7 +244,7 @@ impl Scalar {
     }
 }
 
-macro_rules! scalar_from {
+macro_rules! impl_scalar_from {
     ($($type:ty => $variant:ident),*) => {$(
         impl From<$type> for Scalar {
             fn from(value: $type) -> Scalar {
@@ -253,8 +253,8 @@ macro_rules! scalar_from {
         }
     )*};
 }
-scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int);
-scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
+impl_scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int);
+impl_scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
 
 /// The type of a mixed operation (`torch.result_type`).
 ///

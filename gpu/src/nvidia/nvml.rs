@@ -84,8 +84,8 @@ const LINKED_TO_SWITCH: c_uint = 2;
 /// An upper limit on the number of NVLinks of a card.
 const MOST_NVLINKS: c_uint = 64;
 
-/// Calls an NVML function as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
-macro_rules! ask {
+/// Calls an NVML function as nvml.h declares it: `call!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
+macro_rules! call {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
         type CuFunction = unsafe extern "C" fn($($Type),*) -> c_int;
         // SAFETY: that is its signature, and the targets of the pointers outlive the call.
@@ -108,7 +108,7 @@ impl Nvml {
             Some(source) => source.to_string(),
             None => error.to_string(),
         })?);
-        nvml.check(ask!(nvml, "nvmlInit_v2", ())?)?;
+        nvml.check(call!(nvml, "nvmlInit_v2", ())?)?;
         Ok(nvml)
     }
 
@@ -133,7 +133,7 @@ impl Nvml {
         let mut handle = null_mut();
         let (place, out) = (bus_id.as_ptr(), &mut handle);
         let name = "nvmlDeviceGetHandleByPciBusId_v2";
-        self.check(ask!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
+        self.check(call!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
         Ok(NvmlDevice { nvml: self, handle })
     }
 
@@ -150,19 +150,19 @@ impl Nvml {
     pub fn cuda_version(&self) -> Result<c_int, String> {
         let mut version = 0;
         let (name, out) = ("nvmlSystemGetCudaDriverVersion_v2", &mut version);
-        self.check(ask!(self, name, (out: *mut c_int))?)?;
+        self.check(call!(self, name, (out: *mut c_int))?)?;
         Ok(version)
     }
 
     fn text_of(&self, name: &str) -> Result<String, String> {
-        text(|room, length| self.check(ask!(self, name, (room: *mut c_char, length: c_uint))?))
+        text(|room, length| self.check(call!(self, name, (room: *mut c_char, length: c_uint))?))
     }
 
     /// The name of a program that uses a GPU.
     pub fn process_name(&self, pid: u32) -> Result<String, String> {
         text(|room, length| {
             let name = "nvmlSystemGetProcessName";
-            self.check(ask!(self, name, (pid: c_uint, room: *mut c_char, length: c_uint))?)
+            self.check(call!(self, name, (pid: c_uint, room: *mut c_char, length: c_uint))?)
         })
     }
 }
@@ -172,7 +172,7 @@ impl NvmlDevice {
         let card = self.handle;
         text(|room, length| {
             let name = "nvmlDeviceGetName";
-            self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, room: *mut c_char, length: c_uint))?)
+            self.nvml.check(call!(self.nvml, name, (card: *mut c_void, room: *mut c_char, length: c_uint))?)
         })
     }
 
@@ -182,7 +182,7 @@ impl NvmlDevice {
             MemoryUse { version: size_of::<MemoryUse>() as c_uint | 2 << 24, ..MemoryUse::default() };
         let (card, out) = (self.handle, &mut memory);
         let name = "nvmlDeviceGetMemoryInfo_v2";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut MemoryUse))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut MemoryUse))?)?;
         Ok(memory)
     }
 
@@ -190,7 +190,7 @@ impl NvmlDevice {
         let mut rates = Utilization::default();
         let (card, out) = (self.handle, &mut rates);
         let name = "nvmlDeviceGetUtilizationRates";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut Utilization))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut Utilization))?)?;
         Ok(rates)
     }
 
@@ -254,7 +254,7 @@ impl NvmlDevice {
         let (card, kind, since) = (self.handle, UNCORRECTED, SINCE_THE_DRIVER_WAS_LOADED);
         let out = &mut errors;
         let name = "nvmlDeviceGetTotalEccErrors";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, kind: c_uint, since: c_uint, out: *mut u64));
+        let answer = call!(self.nvml, name, (card: *mut c_void, kind: c_uint, since: c_uint, out: *mut u64));
         self.nvml.check(answer?)?;
         Ok(errors)
     }
@@ -264,7 +264,7 @@ impl NvmlDevice {
         let (mut now, mut next) = (0, 0);
         let (card, out, after_reset) = (self.handle, &mut now, &mut next);
         let name = "nvmlDeviceGetMigMode";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint, after_reset: *mut c_uint));
+        let answer = call!(self.nvml, name, (card: *mut c_void, out: *mut c_uint, after_reset: *mut c_uint));
         self.nvml.check(answer?)?;
         Ok(is_on(now))
     }
@@ -284,7 +284,7 @@ impl NvmlDevice {
         let mut level = 0;
         let (card, other, out) = (self.handle, other.handle, &mut level);
         let name = "nvmlDeviceGetTopologyCommonAncestor";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, other: *mut c_void, out: *mut c_uint));
+        let answer = call!(self.nvml, name, (card: *mut c_void, other: *mut c_void, out: *mut c_uint));
         self.nvml.check(answer?)?;
         Ok(level)
     }
@@ -308,7 +308,7 @@ impl NvmlDevice {
         let mut place = PciInfo::default();
         let (card, out) = (self.handle, &mut place);
         let name = "nvmlDeviceGetNvLinkRemotePciInfo_v2";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
         let bus_id =
             CStr::from_bytes_until_nul(&place.bus_id).map_err(|_| "a text without an end".to_owned())?;
         Ok(bus_id.to_string_lossy().into_owned())
@@ -318,7 +318,7 @@ impl NvmlDevice {
     fn number(&self, name: &str) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut c_uint))?)?;
         Ok(number)
     }
 
@@ -326,13 +326,13 @@ impl NvmlDevice {
     fn number_of(&self, name: &str, which: c_uint) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, which: c_uint, out: *mut c_uint))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, which: c_uint, out: *mut c_uint))?)?;
         Ok(number)
     }
 
     fn processes(&self, name: &str) -> Result<Vec<(u32, Option<u64>)>, String> {
         let card = self.handle;
-        let list = |count: &mut c_uint, room: *mut ProcessInfo| ask!(self.nvml, name, (card: *mut c_void, count: *mut c_uint, room: *mut ProcessInfo));
+        let list = |count: &mut c_uint, room: *mut ProcessInfo| call!(self.nvml, name, (card: *mut c_void, count: *mut c_uint, room: *mut ProcessInfo));
         let mut count = 0;
         let answer = list(&mut count, null_mut())?;
         if answer != INSUFFICIENT_SIZE {

@@ -5,7 +5,7 @@ pub use crate::flags::Flags;
 use crate::host_context::HostContext;
 use crate::machine::Machine;
 
-macro_rules! flags {
+macro_rules! flag_functions {
     ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
         $(#[$doc])*
         pub fn $name() -> $T {
@@ -19,7 +19,7 @@ macro_rules! flags {
     )*};
 }
 
-flags! {
+flag_functions! {
     /// Whether cuDNN is used (default: true).
     enabled, set_enabled: bool;
     /// Whether the fastest algorithm is found by benchmarking (default: false).

@@ -158,7 +158,7 @@ impl NLLLoss {
 
 // Also an inherent method, so that it works without the prelude, and because it takes precedence over the one of
 // `Module`, which takes no target.
-macro_rules! losses {
+macro_rules! impl_loss {
     ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
         impl $Loss {
             /// The loss of `input`, the output of a module, against `target`.
@@ -191,7 +191,7 @@ macro_rules! losses {
                 no_target(stringify!($Loss))
             }
 
-            $(losses!(@$of_classes);)?
+            $(impl_loss!(@$of_classes);)?
         }
 
         display_as_module!($Loss);
@@ -202,7 +202,7 @@ macro_rules! losses {
         }
     };
 }
-losses! {
+impl_loss! {
     MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction), [];
     L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction), [];
     CrossEntropyLoss: |loss, input, target| input.cross_entropy((target, loss.0.options())), [of_classes];

@@ -12,7 +12,7 @@ use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    PIN_MEMORY: Operation::new("_pin_memory").node("PinMemoryBackward0");
+    static PIN_MEMORY: Operation = Operation::new("_pin_memory").node("PinMemoryBackward0");
 }
 
 impl Tensor {

@@ -3,8 +3,15 @@
 //!
 //! ```text
 //! rows! {
-//!     ADD: row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) });
-//!     GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
+//!     static ADD: Row = row! {
+//!         name: "add", types: numbers, cost: Cheap,
+//!         element: |a: T, b: T| -> T { a.plus(b) },
+//!     };
+//!     static GATHER: Row = row! {
+//!         name: "gather", types: each, geometry: Indexed, cost: Cheap,
+//!         parameters: [In(T), In(i64), Out(T), Int],
+//!         twin: gather_twin::<T>,
+//!     };
 //! }
 //! ```
 //!
@@ -21,6 +28,7 @@
 //! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
 //! | `each_float` | every floating-point dtype by itself |
 //! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `mixed` | every floating-point dtype for both `X` and `W`, or a half type for `X` with f32 for `W` |
 //! | `none` | one kernel, with no dtype in its name |
 //!
 //! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`
@@ -29,7 +37,7 @@
 //! "Via f32" means that the kernel for half types is the f32 kernel between two conversions (`cpu/half.rs`), not a
 //! separate twin.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::kernel::KernelDef;
@@ -59,24 +67,14 @@ impl Row {
     pub(crate) fn only(&self) -> &'static KernelDef {
         self.kernels[0]
     }
-
-    pub(crate) const fn without_f32(self) -> Row {
-        match self.kernels {
-            [_, halves @ ..] => Row { kernels: halves, ..self },
-            [] => self,
-        }
-    }
-
-    /// The same row, under another name in PyTorch's refusals.
-    pub(crate) const fn refused_as(self, refused_as: &'static str) -> Row {
-        Row { refused_as, ..self }
-    }
 }
 
-/// Declares rows, and `ROWS`, the list of them.
+/// Lists the rows of a module as `ROWS`, for the registry. The rows themselves are plain statics.
+///
+/// `rows! { static ADD: Row = …; }` is `static ADD: Row = …;` and `pub(in crate::ops) const ROWS: &[&Row] = &[&ADD];`.
 macro_rules! rows {
-    ($($(#[$meta:meta])* $vis:vis $NAME:ident: $row:expr;)+) => {
-        $($(#[$meta])* $vis static $NAME: $crate::ops::row::Row = $row;)+
+    ($($(#[$meta:meta])* $vis:vis static $NAME:ident: $Row:ty = $row:expr;)+) => {
+        $($(#[$meta])* $vis static $NAME: $Row = $row;)+
 
         pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME),+];
     };
@@ -98,45 +96,89 @@ macro_rules! block {
     };
 }
 
-/// Declares one row.
+/// Makes a [`Row`]: a [`KernelDef`] for each of its dtypes. The fields must be in this order.
+///
+/// ```text
+/// row! {
+///     name: "gather", types: [f32 i64], geometry: Indexed, cost: Cheap,
+///     parameters: [In(T), In(i64), Out(T), Int],
+///     twin: gather_twin::<T>,
+/// }
+/// ```
+///
+/// is
+///
+/// ```text
+/// Row {
+///     name: "gather",
+///     refused_as: "gather",
+///     kernels: {
+///         static f32: KernelDef = {
+///             type T = f32;
+///             KernelDef {
+///                 name: "gather",
+///                 module: module_path!(),
+///                 types: &[DType::F32],
+///                 parameters: &[Parameter::In(DType::F32), Parameter::In(DType::I64), …],
+///                 geometry: Geometry::Indexed,
+///                 cost: Cost::Cheap,
+///                 twin: gather_twin::<T>,
+///                 of_f32: None,
+///             }
+///         };
+///         static i64: KernelDef = …;
+///         &[&f32, &i64]
+///     },
+/// }
+/// ```
+///
+/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function.
 macro_rules! row {
-    ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
-        $crate::ops::row::row!($name, $types, [$(In($X),)+ Out($O)], Elements, $cost, |args| {
-            let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
-            $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
-        })
+    {
+        name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,
+        element: |$($x:ident: $X:ty),+| -> $O:ty $element:block $(,)?
+    } => {
+        $crate::ops::row::row! {
+            name: $name, $(refused_as: $refused_as,)? types: $types, geometry: Elements, cost: $cost,
+            parameters: [$(In($X),)+ Out($O)],
+            twin: |args| {
+                let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $element });
+                $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
+            },
+        }
     };
-    ($name:literal, numbers, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 i64 i32 u8] [f16 bf16] $name, $($row)*)
+    {
+        name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, geometry: $geometry:ident,
+        cost: $cost:ident, parameters: $parameters:tt, twin: $twin:expr $(,)?
+    } => {
+        $crate::ops::row::Row {
+            name: $name,
+            refused_as: $crate::ops::row::row!(@last $name $($refused_as)?),
+            kernels: $crate::ops::row::row!(@types $types [$name, $geometry, $cost, $parameters, $twin]),
+        }
     };
-    ($name:literal, floats, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64] [f16 bf16] $name, $($row)*)
+
+    // The dtypes that a name stands for: those with a twin of their own, and those that run the f32 twin.
+    (@types numbers $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 i64 i32 u8] [f16 bf16] $kernel) };
+    (@types floats $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64] [f16 bf16] $kernel) };
+    (@types halves $kernel:tt) => {
+        $crate::ops::row::without_f32($crate::ops::row::row!(@kernels [f32] [f16 bf16] $kernel))
     };
-    ($name:literal, sums, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 i64] [f16 bf16] $name, $($row)*)
+    (@types sums $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 i64] [f16 bf16] $kernel) };
+    (@types integers $kernel:tt) => { $crate::ops::row::row!(@kernels [i64 i32 u8] [] $kernel) };
+    (@types each $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 f16 bf16 i64 i32 u8] [] $kernel) };
+    (@types each_float $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 f16 bf16] [] $kernel) };
+    (@types [$($T:ident)+] $kernel:tt) => { $crate::ops::row::row!(@kernels [$($T)+] [] $kernel) };
+    (@types mixed $kernel:tt) => {
+        $crate::ops::row::row!(@mixed $kernel
+            F32 [f32 f32] F64 [f64 f64] F16 [f16 f16] BF16 [bf16 bf16] F16_F32 [f16 f32] BF16_F32 [bf16 f32])
     };
-    ($name:literal, halves, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32] [f16 bf16] $name, $($row)*).without_f32()
-    };
-    ($name:literal, integers, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [i64 i32 u8] [] $name, $($row)*)
-    };
-    ($name:literal, each, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 f16 bf16 i64 i32 u8] [] $name, $($row)*)
-    };
-    ($name:literal, each_float, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 f16 bf16] [] $name, $($row)*)
-    };
-    ($name:literal, [$($T:ident)+], $($row:tt)*) => {
-        $crate::ops::row::row!(@types [$($T)+] [] $name, $($row)*)
-    };
-    ($name:literal, none, $parameters:tt, $geometry:ident, $cost:ident, $twin:expr) => {{
-        static KERNEL: $crate::kernel::KernelDef =
-            $crate::ops::row::row!(@kernel $name, &[], $parameters, $geometry, $cost, $twin, None);
-        $crate::ops::row::Row { name: $name, refused_as: $name, kernels: &[&KERNEL] }
+    (@types none $kernel:tt) => {{
+        static KERNEL: $crate::kernel::KernelDef = $crate::ops::row::row!(@kernel &[], $kernel);
+        &[&KERNEL]
     }};
-    (@types [$($T:ident)+] [$($Half:ident)*]
-        $name:literal, $parameters:tt, $geometry:ident, $cost:ident, $twin:expr) => {{
+
+    (@kernels [$($T:ident)+] [$($Half:ident)*] $kernel:tt) => {{
         use $crate::dtype::Element;
         $(
             #[allow(non_upper_case_globals)]
@@ -146,7 +188,7 @@ macro_rules! row {
                 #[allow(dead_code)]
                 type C = <T as $crate::dtype::Memory>::Math;
                 const TYPES: &[$crate::DType] = &[T::DTYPE];
-                $crate::ops::row::row!(@kernel $name, TYPES, $parameters, $geometry, $cost, $twin, None)
+                $crate::ops::row::row!(@kernel TYPES, $kernel)
             };
         )+
         $(
@@ -157,33 +199,86 @@ macro_rules! row {
                 #[allow(dead_code)]
                 type C = f32;
                 const TYPES: &[$crate::DType] = &[T::DTYPE];
-                $crate::ops::row::row!(@kernel $name, TYPES, $parameters, $geometry, $cost,
-                    $crate::cpu::half::by_way_of_f32, Some(&f32))
+                $crate::ops::row::row!(@half TYPES, &f32, $kernel)
             };
         )*
-        $crate::ops::row::Row { name: $name, refused_as: $name, kernels: &[$(&$T,)+ $(&$Half),*] }
+        &[$(&$T,)+ $(&$Half),*]
     }};
-    (@kernel $name:literal, $types:expr, [$($kind:ident $(($X:ty))?),+ $(,)?], $geometry:ident, $cost:ident,
-        $twin:expr, $of_f32:expr) => {
+    (@mixed $kernel:tt $($KERNEL:ident [$X:ident $W:ident])+) => {{
+        $(
+            static $KERNEL: $crate::kernel::KernelDef = {
+                #[allow(dead_code)]
+                type X = $crate::ops::row::types::$X;
+                #[allow(dead_code)]
+                type W = $crate::ops::row::types::$W;
+                #[allow(dead_code)]
+                type C = <X as $crate::dtype::Memory>::Math;
+                const TYPES: &[$crate::DType] = $crate::ops::row::mixed_types::<X, W>();
+                $crate::ops::row::row!(@kernel TYPES, $kernel)
+            };
+        )+
+        &[$(&$KERNEL),+]
+    }};
+
+    (@kernel $types:expr, [$name:literal, $geometry:ident, $cost:ident, $parameters:tt, $twin:expr]) => {
         $crate::kernel::KernelDef {
             name: $name,
             module: module_path!(),
             types: $types,
-            parameters: &[$($crate::ops::row::row!(@parameter $kind $(($X))?)),+],
+            parameters: $crate::ops::row::row!(@parameters $parameters),
             geometry: $crate::kernel::Geometry::$geometry,
             cost: $crate::kernel::Cost::$cost,
             twin: $twin,
-            of_f32: $of_f32,
+            of_f32: None,
         }
+    };
+    (@half $types:expr, $of_f32:expr, [$name:literal, $geometry:ident, $cost:ident, $parameters:tt, $twin:expr]) => {
+        $crate::kernel::KernelDef {
+            name: $name,
+            module: module_path!(),
+            types: $types,
+            parameters: $crate::ops::row::row!(@parameters $parameters),
+            geometry: $crate::kernel::Geometry::$geometry,
+            cost: $crate::kernel::Cost::$cost,
+            twin: $crate::cpu::half::by_way_of_f32,
+            of_f32: Some($of_f32),
+        }
+    };
+    (@parameters [$($kind:ident $(($X:ty))?),+ $(,)?]) => {
+        &[$($crate::ops::row::row!(@parameter $kind $(($X))?)),+]
     };
     (@parameter Block($X:ty)) => { <$X>::PARAMETER };
     (@parameter $kind:ident $(($X:ty))?) => {
         $crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?
     };
+
+    (@last $name:literal) => { $name };
+    (@last $name:literal $refused_as:literal) => { $refused_as };
+
     (@map $a:ident) => { $crate::cpu::blocks::map1 };
     (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
     (@map $a:ident $b:ident $c:ident) => { $crate::cpu::blocks::map3 };
     (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
+}
+
+/// The kernels of a row of `halves`, whose f32 kernel is never launched.
+pub(crate) const fn without_f32(kernels: &'static [&'static KernelDef]) -> &'static [&'static KernelDef] {
+    match kernels {
+        [_, halves @ ..] => halves,
+        [] => kernels,
+    }
+}
+
+/// The dtypes that identify a kernel in a row of `mixed` types: one if both are equal.
+pub(crate) const fn mixed_types<X: Element, W: Element>() -> &'static [DType] {
+    match (X::DTYPE, W::DTYPE) {
+        (DType::F16, DType::F32) => &[DType::F16, DType::F32],
+        (DType::BF16, DType::F32) => &[DType::BF16, DType::F32],
+        (DType::F32, _) => &[DType::F32],
+        (DType::F64, _) => &[DType::F64],
+        (DType::F16, _) => &[DType::F16],
+        _ => &[DType::BF16],
+    }
 }
 
 /// The dtypes of rows, by name.

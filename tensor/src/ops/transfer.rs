@@ -20,8 +20,8 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
-    TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
+    static CONVERT: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
+    static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
 /// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.

@@ -206,7 +206,7 @@ pub trait NestedData {
     fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
 }
 
-macro_rules! a_number {
+macro_rules! impl_nested_data_for_numbers {
     ($($type:ty => $Item:ty: $convert:expr),*) => {$(
         impl NestedData for $type {
             type Item = $Item;
@@ -219,10 +219,10 @@ macro_rules! a_number {
             }
         }
     )*};
-    ($($type:ty),*) => { a_number!($($type => $type: std::convert::identity),*); };
+    ($($type:ty),*) => { impl_nested_data_for_numbers!($($type => $type: std::convert::identity),*); };
 }
-a_number!(f64 => f32: |value: f64| value as f32, i32 => i64: i64::from);
-a_number!(f32, f16, bf16, i64, u8, bool);
+impl_nested_data_for_numbers!(f64 => f32: |value: f64| value as f32, i32 => i64: i64::from);
+impl_nested_data_for_numbers!(f32, f16, bf16, i64, u8, bool);
 
 impl<D: NestedData> NestedData for [D] {
     type Item = D::Item;
@@ -242,7 +242,7 @@ impl<D: NestedData> NestedData for [D] {
     }
 }
 
-macro_rules! nested_like_a_slice {
+macro_rules! impl_nested_data_as_slice {
     ($([$($generics:tt)*] $type:ty),*) => {$(
         impl<D: NestedData, $($generics)*> NestedData for $type {
             type Item = D::Item;
@@ -257,4 +257,4 @@ macro_rules! nested_like_a_slice {
         }
     )*};
 }
-nested_like_a_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);
+impl_nested_data_as_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);

@@ -83,7 +83,7 @@ pub trait Optimizer {
 }
 
 /// The methods that are the same for every optimizer with `groups`.
-macro_rules! optimizer_by_groups {
+macro_rules! impl_optimizer_by_groups {
     () => {
         #[track_caller]
         fn step(&mut self) -> Result<()> {
@@ -120,7 +120,7 @@ macro_rules! optimizer_by_groups {
         }
     };
 }
-use optimizer_by_groups;
+use impl_optimizer_by_groups;
 
 /// Refuses an invalid hyperparameter, in PyTorch's words.
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {

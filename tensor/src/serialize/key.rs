@@ -93,7 +93,7 @@ impl Hash for Key {
     }
 }
 
-macro_rules! a_key_of {
+macro_rules! impl_into_key {
     ($($type:ty, $key:ident => $made:expr;)*) => {$(
         impl From<$type> for Key {
             fn from($key: $type) -> Key {
@@ -102,7 +102,7 @@ macro_rules! a_key_of {
         }
     )*};
 }
-a_key_of! {
+impl_into_key! {
     &str, name => Key::Str(name.to_owned());
     String, name => Key::Str(name);
     i32, number => Key::Int(number.into());

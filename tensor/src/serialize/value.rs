@@ -239,7 +239,7 @@ impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
     }
 }
 
-macro_rules! a_value_of {
+macro_rules! impl_into_value {
     ($($type:ty, $value:ident => $made:expr;)*) => {$(
         impl From<$type> for Value {
             fn from($value: $type) -> Value {
@@ -248,7 +248,7 @@ macro_rules! a_value_of {
         }
     )*};
 }
-a_value_of! {
+impl_into_value! {
     bool, truth => Value::Bool(truth);
     i32, number => Value::Int(number.into());
     i64, number => Value::Int(number);

@@ -28,8 +28,8 @@ use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
-    CONV2D: Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
-    CONVOLUTION: Operation::new("conv2d")
+    static CONV2D: Operation = Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
+    static CONVOLUTION: Operation = Operation::new("conv2d")
         .node("ConvolutionBackward0")
         .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
         .autocast(CastPolicy::LowerPrecision);

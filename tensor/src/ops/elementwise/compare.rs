@@ -24,13 +24,15 @@ fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<T
     })
 }
 
+/// Declares comparisons with their methods.
+///
+/// `fn eq => static EQ: FusedOp = …;` is the static, and
+/// `impl Tensor { pub fn eq(&self, other: impl Into<Operand>) -> Result<Tensor> { compare(&EQ, self, other.into()) } }`.
 macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
-        table! { $($NAME: FusedOp = FusedOp::new($kernel);)* }
+    ($($(#[$doc:meta])* fn $name:ident => static $NAME:ident: FusedOp = $op:expr;)*) => {
+        table! { $(static $NAME: FusedOp = $op;)* }
 
-        const EQUAL_ARGUMENTS: ArgumentNames = ArgumentNames { method: "wrapper_CUDA__equal", names: &["self", "other"] };
-
-impl Tensor {
+        impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
@@ -44,17 +46,35 @@ impl Tensor {
 
 compare! {
     /// `self == other`, element by element.
-    eq: EQ = row!("eq", numbers, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 });
+    fn eq => static EQ: FusedOp = FusedOp::new(row! {
+        name: "eq", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a == b) as u8 },
+    });
     /// `self != other`. NaN differs from everything, itself included.
-    ne: NE = row!("ne", numbers, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 });
+    fn ne => static NE: FusedOp = FusedOp::new(row! {
+        name: "ne", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a != b) as u8 },
+    });
     /// `self < other`.
-    lt: LT = row!("lt", numbers, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 });
+    fn lt => static LT: FusedOp = FusedOp::new(row! {
+        name: "lt", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a < b) as u8 },
+    });
     /// `self <= other`.
-    le: LE = row!("le", numbers, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 });
+    fn le => static LE: FusedOp = FusedOp::new(row! {
+        name: "le", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a <= b) as u8 },
+    });
     /// `self > other`.
-    gt: GT = row!("gt", numbers, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 });
+    fn gt => static GT: FusedOp = FusedOp::new(row! {
+        name: "gt", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a > b) as u8 },
+    });
     /// `self >= other`.
-    ge: GE = row!("ge", numbers, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 });
+    fn ge => static GE: FusedOp = FusedOp::new(row! {
+        name: "ge", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a >= b) as u8 },
+    });
 }
 
 impl Tensor {
@@ -74,7 +94,8 @@ impl Tensor {
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         let _scope = scope::operation("equal", Location::caller());
-        ops::same_device("equal", Some(EQUAL_ARGUMENTS), &[self, other])?;
+        let arguments = ArgumentNames { method: "wrapper_CUDA__equal", names: &["self", "other"] };
+        ops::same_device("equal", Some(arguments), &[self, other])?;
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 

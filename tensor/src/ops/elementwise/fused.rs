@@ -22,10 +22,6 @@ impl FusedOp {
         FusedOp { operation: Operation::new(kernel.name), kernel }
     }
 
-    pub(super) const fn called(self, name: &'static str) -> FusedOp {
-        FusedOp { operation: Operation::new(name), ..self }
-    }
-
     /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
@@ -52,10 +48,11 @@ fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
     number(value.into(), dtype)
 }
 
-/// Declares operations with a kernel each, and the lists `ROWS` and `OPERATIONS` of both.
+/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
+/// statics.
 macro_rules! table {
-    ($($vis:vis $NAME:ident: $Entry:ident = $entry:expr;)+) => {
-        $($vis static $NAME: $Entry = $entry;)+
+    ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
+        $($vis static $NAME: $Op = $op;)+
 
         pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
         pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];

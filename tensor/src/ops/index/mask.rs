@@ -22,11 +22,11 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    MASKED_SELECT: Operation::new("masked_select")
+    static MASKED_SELECT: Operation = Operation::new("masked_select")
         .node("MaskedSelectBackward0")
         .arguments("wrapper_CUDA__masked_select", &["self", "mask"]);
-    NONZERO: Operation::new("nonzero");
-    INDEX_PUT: Operation::new("index_put_").node("IndexPutBackward0");
+    static NONZERO: Operation = Operation::new("nonzero");
+    static INDEX_PUT: Operation = Operation::new("index_put_").node("IndexPutBackward0");
 }
 
 impl Tensor {

@@ -12,8 +12,9 @@ use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 operations! {
-    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
-    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
+    static MSE_LOSS: Operation =
+        Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
+    static L1_LOSS: Operation = Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
 }
 
 impl Tensor {

@@ -13,7 +13,8 @@ use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
+    static CROSS_ENTROPY_SOFT: Operation =
+        Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
 }
 
 /// The cross entropy with a probability for each class as the target, in the shape of the scores.

@@ -20,8 +20,8 @@ use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    ADAM: Operation::new("_fused_adam_");
-    SGD: Operation::new("_fused_sgd_");
+    static ADAM: Operation = Operation::new("_fused_adam_");
+    static SGD: Operation = Operation::new("_fused_sgd_");
 }
 
 /// One step of Adam, with its options folded into the factors of the formula.

@@ -11,14 +11,14 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
-    SUM_DIM: Operation::new("sum").node("SumBackward1").autocast_on_cuda(CastPolicy::Fp32);
-    MEAN: Operation::new("mean").node("MeanBackward0");
-    MEAN_DIM: Operation::new("mean").node("MeanBackward1");
-    VAR: Operation::new("var").node("VarBackward0");
-    STD: Operation::new("std").node("StdBackward0");
-    NORM: Operation::new("norm").composite().autocast_on_cuda(CastPolicy::Fp32);
-    VECTOR_NORM: Operation::new("sqrt").node("LinalgVectorNormBackward0");
+    static SUM: Operation = Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    static SUM_DIM: Operation = Operation::new("sum").node("SumBackward1").autocast_on_cuda(CastPolicy::Fp32);
+    static MEAN: Operation = Operation::new("mean").node("MeanBackward0");
+    static MEAN_DIM: Operation = Operation::new("mean").node("MeanBackward1");
+    static VAR: Operation = Operation::new("var").node("VarBackward0");
+    static STD: Operation = Operation::new("std").node("StdBackward0");
+    static NORM: Operation = Operation::new("norm").composite().autocast_on_cuda(CastPolicy::Fp32);
+    static VECTOR_NORM: Operation = Operation::new("sqrt").node("LinalgVectorNormBackward0");
 }
 
 impl Tensor {

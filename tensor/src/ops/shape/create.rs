@@ -15,10 +15,10 @@ use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
 operations! {
-    FULL: Operation::new("full");
-    ARANGE: Operation::new("arange");
-    LINSPACE: Operation::new("linspace");
-    EYE: Operation::new("eye");
+    static FULL: Operation = Operation::new("full");
+    static ARANGE: Operation = Operation::new("arange");
+    static LINSPACE: Operation = Operation::new("linspace");
+    static EYE: Operation = Operation::new("eye");
 }
 
 impl Tensor {

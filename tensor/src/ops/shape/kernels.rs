@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::elementwise::Convert;
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 /// The twin of a kernel whose element `i` is `value(i, ints, floats)`.
@@ -25,18 +25,26 @@ fn from_position<T: Pod + Send>(args: Args<'_, '_>, value: fn(usize, &[i64], &[f
 }
 
 rows! {
-    ARANGE: row!("arange", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
-        from_position(args, <T as InRange>::in_range)
-    });
-    LINSPACE: row!("linspace", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
-        from_position(args, <T as Spaced>::spaced)
-    });
-    EYE: row!("eye", numbers, [Out(T), Int], Elements, Cheap, |args| {
-        from_position(args, |i, ints, _| -> T {
-            let n = ints[0] as usize;
-            (i / n == i % n) as u8 as T
-        })
-    });
+    static ARANGE: Row = row! {
+        name: "arange", types: each, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int, Int, Int, Float, Float],
+        twin: |args| from_position(args, <T as InRange>::in_range),
+    };
+    static LINSPACE: Row = row! {
+        name: "linspace", types: each, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int, Int, Int, Float, Float],
+        twin: |args| from_position(args, <T as Spaced>::spaced),
+    };
+    static EYE: Row = row! {
+        name: "eye", types: numbers, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int],
+        twin: |args| {
+            from_position(args, |i, ints, _| -> T {
+                let n = ints[0] as usize;
+                (i / n == i % n) as u8 as T
+            })
+        },
+    };
 }
 
 /// `start + i · step`, computed in integers for integer tensors: an f64 cannot distinguish 2⁵³ from 2⁵³ + 1.
@@ -54,7 +62,7 @@ trait InRange: Sized {
     fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
-macro_rules! in_range {
+macro_rules! impl_in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
             /// A vector counts from its first element, which is rounded; a remainder too small for two vectors counts
@@ -72,14 +80,14 @@ macro_rules! in_range {
         }
     )*};
 }
-in_range! {
+impl_in_range! {
     f32 as f64: Convert::convert, f64::from;
     f64 as f64: identity, identity;
     f16 as f32: f16::from_f32, f16::to_f32;
     bf16 as f32: bf16::from_f32, bf16::to_f32;
 }
 
-macro_rules! whole_in_range {
+macro_rules! impl_in_range_for_integers {
     ($($T:ty),*) => {$(
         impl InRange for $T {
             fn in_range(i: usize, ints: &[i64], _: &[f64]) -> $T {
@@ -88,7 +96,7 @@ macro_rules! whole_in_range {
         }
     )*};
 }
-whole_in_range!(i64, i32, u8);
+impl_in_range_for_integers!(i64, i32, u8);
 
 /// Evenly spaced values, counted from both ends, so that the last value is exactly `end`. In integer tensors the ends
 /// are integers, too.
@@ -109,7 +117,7 @@ fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     (is_first_half, if is_first_half { i } else { steps - 1 - i }, steps - 1)
 }
 
-macro_rules! spaced {
+macro_rules! impl_spaced {
     ($($T:ty as $Math:ty: $ends:expr;)*) => {$(
         impl Spaced for $T {
             fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
@@ -124,7 +132,7 @@ macro_rules! spaced {
         }
     )*};
 }
-spaced! {
+impl_spaced! {
     f32 as f32: |_, floats| [floats[0] as f32, floats[1] as f32];
     f64 as f64: |_, floats| [floats[0], floats[1]];
     i64 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
@@ -132,7 +140,7 @@ spaced! {
     u8 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
 }
 
-macro_rules! spaced_halves {
+macro_rules! impl_spaced_for_halves {
     ($($T:ty),*) => {$(
         impl Spaced for $T {
             /// Every step of the computation is rounded.
@@ -147,7 +155,7 @@ macro_rules! spaced_halves {
         }
     )*};
 }
-spaced_halves!(f16, bf16);
+impl_spaced_for_halves!(f16, bf16);
 
 /// 1 on the diagonal of a square matrix, 0 elsewhere.
 pub(super) fn eye(out: &Tensor) -> Result<()> {

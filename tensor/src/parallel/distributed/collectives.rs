@@ -20,7 +20,7 @@ use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::ops::access::access;
 use crate::ops::plain::dense;
-use crate::options::{AndOptions, Keywords, alone};
+use crate::options::{AndOptions, Keywords, impl_and_options};
 use crate::ranks::{Arrival, CollectiveCall};
 use crate::scope;
 use crate::shape::signed;
@@ -45,7 +45,7 @@ pub struct CollectiveOptions {
 
 impl Keywords for CollectiveOptions {}
 
-alone!(ReduceOp);
+impl_and_options!(ReduceOp);
 
 /// Replaces every rank's `tensor` by the reduction of all of them (`torch.distributed.all_reduce`).
 ///
