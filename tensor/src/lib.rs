@@ -61,7 +61,7 @@
 //! | `gpu/src/contract/driver.rs` | everything that is asked of a GPU |
 //! | `gpu/src/simulated/schedule.rs` | when a copy or a kernel runs, and takes effect |
 //! | `tensor/src/ops/mod.rs` | the three ways into an operation |
-//! | `tensor/src/enter.rs` | the golden rule |
+//! | `tensor/src/operation.rs` | what an operation declares, and how it is entered: the golden rule |
 //! | `tensor/src/ops/elementwise/unary.rs` | `relu`, forward and backward |
 //! | `gpu/src/base/kernel.rs` | a kernel, and its twin |
 //! | `tensor/src/ops/launch.rs` | grid, work and arguments of a launch |
@@ -75,7 +75,7 @@
 //! | to learn | read |
 //! | --- | --- |
 //! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
-//! | how an operation is made | `operation.rs`; `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | how an operation is made | `operation.rs`, with the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
 //! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
 //! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
@@ -105,7 +105,7 @@
 //! | errors | `error.rs`, `error/`, `python.rs` |
 //! | cpu | `cpu/` |
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
-//! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `mismatch.rs`, `options.rs`, `moves.rs`, `autograd/` |
+//! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `mismatch.rs`, `options.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
 //! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs` |
 //! | serialize | `serialize/` |
@@ -136,13 +136,11 @@ pub mod backends;
 mod cpu;
 pub mod cuda;
 pub mod data;
-mod enter;
 mod error;
 mod gpu;
 mod machine;
 mod mismatch;
 pub mod monitor;
-mod moves;
 pub mod nn;
 mod operation;
 mod ops;

@@ -21,7 +21,7 @@ use crate::error::tensor::TensorError;
 use crate::error::{Error, LayoutError, Result};
 use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::lock::lock;
-use crate::moves::Owner;
+use crate::mismatch::Owner;
 use crate::scope;
 use crate::shape::Layout;
 use crate::storage::Storage;

@@ -11,11 +11,10 @@ use super::error::AutogradError;
 use super::graph::{Edge, History, Node};
 use super::mode::{is_recording, no_grad_guard};
 use super::saved::{SavedList, SavedTensor, SavedTensors};
-use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
 use crate::lock::lock;
-use crate::operation::Operation;
+use crate::operation::{Operation, enter};
 use crate::scope;
 use crate::tensor::Tensor;
 

@@ -12,15 +12,12 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host_context::HostContext;
 use crate::ops::access::access;
-use crate::ops::elementwise::cast;
-use crate::ops::launch::launch;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    static CONVERT: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
     static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
@@ -64,12 +61,12 @@ impl Tensor {
             return match dtype == self.dtype() {
                 true if options.copy => self.copy(),
                 true => Ok(self.clone()),
-                false => ops::apply(ToDtype { dtype }, [self]),
+                false => self.to_dtype(dtype),
             };
         }
         device.check_usable()?;
         self.device().check_route(device)?;
-        let converted = if dtype == self.dtype() { self } else { &ops::apply(ToDtype { dtype }, [self])? };
+        let converted = if dtype == self.dtype() { self } else { &self.to_dtype(dtype)? };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
@@ -103,28 +100,6 @@ impl From<DType> for ToOptions {
 impl From<(Device, DType)> for ToOptions {
     fn from((device, dtype): (Device, DType)) -> ToOptions {
         ToOptions { device: Some(device), dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-/// `to` with another dtype.
-struct ToDtype {
-    dtype: DType,
-}
-
-impl Function<1> for ToDtype {
-    fn operation(&self) -> &'static Operation {
-        &CONVERT
-    }
-
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = x.uninit_beside(x.sizes(), self.dtype)?;
-        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    /// The engine converts every gradient to the dtype of its input.
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(grad.clone())])
     }
 }
 
