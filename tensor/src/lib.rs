@@ -165,10 +165,8 @@ pub mod errors {
     pub use crate::autograd::error::AutogradError;
     pub use crate::autograd::gradcheck::GradcheckError;
     pub use crate::data::error::DataError;
-    pub use crate::error::Refusal;
     pub use crate::error::distributed::DistributedError;
-    pub use crate::error::dtype::DTypeError;
-    pub use crate::error::tensor::TensorError;
+    pub use crate::error::{DTypeError, Refusal, TensorError};
     pub use crate::machine::error::MachineError;
     pub use crate::nn::error::ModuleError;
     pub use crate::ops::compiled::error::KernelError;

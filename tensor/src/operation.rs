@@ -19,8 +19,7 @@
 
 use std::panic::Location;
 
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::host_context::HostContext;
 use crate::mismatch::mismatch;
 use crate::scope::{self, Leave};

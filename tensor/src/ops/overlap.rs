@@ -1,7 +1,6 @@
 //! Refuses writes whose result would depend on the order in which elements are written (PyTorch's `MemoryOverlap.cpp`).
 
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::ops::NewValues;
 use crate::shape::Layout;
 use crate::tensor::Tensor;

@@ -38,8 +38,7 @@
 //! separate twin.
 
 use crate::dtype::{DType, Element};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::kernel::KernelDef;
 
 /// A kernel in all its dtypes.

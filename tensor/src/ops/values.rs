@@ -6,9 +6,7 @@ use half::{bf16, f16};
 
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
-use crate::error::Result;
-use crate::error::dtype::DTypeError;
-use crate::error::tensor::TensorError;
+use crate::error::{DTypeError, Result, TensorError};
 use crate::host_context::HostContext;
 use crate::kernel::Cost;
 use crate::operation::enter_uncharged;

@@ -3,8 +3,7 @@
 //! Both subtract the largest score first, so that no exponential overflows.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::ops::row::Row;
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;

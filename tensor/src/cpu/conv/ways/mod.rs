@@ -14,8 +14,7 @@ use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::reserve::collect;
 use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::kernel::TwinResult;
 
 /// Computes a convolution as a simulated GPU does: with the algorithm `way`, on operands that may be rounded to TF32
