@@ -40,6 +40,7 @@
 use crate::dtype::{DType, Element};
 use crate::error::{Result, not_implemented};
 use crate::kernel::KernelDef;
+use crate::operation::Operation;
 
 /// A kernel in all its dtypes.
 pub(crate) struct Row {
@@ -68,6 +69,19 @@ impl Row {
     }
 }
 
+/// An operation that is a single kernel: a comparison, or a gradient with its own kernel.
+pub(crate) struct FusedOp {
+    pub(crate) operation: Operation,
+    pub(crate) kernel: Row,
+}
+
+impl FusedOp {
+    /// An operation with the kernel's name.
+    pub(crate) const fn new(kernel: Row) -> FusedOp {
+        FusedOp { operation: Operation::new(kernel.name), kernel }
+    }
+}
+
 /// Lists the rows of a module as `ROWS`, for the registry. The rows themselves are plain statics.
 ///
 /// `rows! { static ADD: Row = …; }` is `static ADD: Row = …;` and `pub(in crate::ops) const ROWS: &[&Row] = &[&ADD];`.
@@ -76,6 +90,17 @@ macro_rules! rows {
         $($(#[$meta])* $vis static $NAME: $Row = $row;)+
 
         pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME),+];
+    };
+}
+
+/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
+/// statics.
+macro_rules! table {
+    ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
+        $($vis static $NAME: $Op = $op;)+
+
+        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
+        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
     };
 }
 
@@ -290,4 +315,4 @@ pub(crate) mod types {
     primitive!(f32 f64 i64 i32 u8);
 }
 
-pub(crate) use {block, row, rows};
+pub(crate) use {block, row, rows, table};

@@ -11,7 +11,6 @@
 //! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
-use super::fused::{FusedOp, table};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number, Rectified};
@@ -19,7 +18,7 @@ use crate::dtype::DType;
 use crate::error::{DTypeError, Error, Result, not_implemented};
 use crate::kernel::Cost;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{FusedOp, Row, row, table};
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
