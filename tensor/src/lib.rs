@@ -127,7 +127,7 @@ pub(crate) use todevice_gpu::base::{
 };
 pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
-pub(crate) use todevice_gpu::host::{current_stream, host_context, host_memory, host_profile, scope};
+pub(crate) use todevice_gpu::host::{host_context, host_memory, host_profile, scope};
 pub(crate) use todevice_gpu::ranks;
 
 pub mod amp;

@@ -113,7 +113,24 @@ impl StreamId {
     pub const fn default_of(device: usize) -> StreamId {
         StreamId { device, number: 0 }
     }
+
+    /// The stream of a device among a thread's current streams.
+    #[inline]
+    pub fn current_in(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
+        let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
+        streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)
+    }
 }
+
+/// The full name of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    pub machine: MachineId,
+    pub id: StreamId,
+}
+
+/// The current streams of a thread, without the default streams.
+pub type Streams = Vec<StreamKey>;
 
 /// A point in a stream (`CUevent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Cuda, PerDevice, Result};
-use crate::base::device::Device;
-use crate::base::error::GpuError;
-use crate::base::error::{MemoryHolder, OutOfMemory};
+use crate::base::device::{Device, StreamKey, Streams};
+use crate::base::error::{GpuError, MemoryHolder, OutOfMemory};
 use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::driver::{DevicePtr, DriverResult, EventId, StreamId};
 use crate::contract::events::EventKind;
-use crate::host::current_stream::{self as stream, StreamKey, Streams};
+use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
 use crate::runtime::allocator::settings::{Settings, check_fraction};
 use crate::runtime::allocator::snapshot::{BlockState, SegmentInfo};
@@ -38,7 +37,7 @@ impl DeviceMemory {
 
     /// The stream that work on this memory is queued on: the thread's current stream.
     pub fn current_stream(&self) -> StreamId {
-        stream::current(self.cuda.machine, self.device)
+        HostContext::current_stream(self.cuda.machine, self.device)
     }
 
     /// The same, as its full name.
@@ -49,7 +48,7 @@ impl DeviceMemory {
     /// The current stream of a snapshot.
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
-        StreamKey { machine, id: stream::find(streams, machine, self.device) }
+        StreamKey { machine, id: StreamId::current_in(streams, machine, self.device) }
     }
 
     /// The address at a byte offset.
@@ -134,7 +133,7 @@ impl Cuda {
     #[track_caller]
     pub fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
         self.check_thread()?;
-        let stream = stream::current(self.machine, device);
+        let stream = HostContext::current_stream(self.machine, device);
         let allocation = self.malloc(stream, bytes)?;
         Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }

@@ -16,8 +16,7 @@ use smallvec::SmallVec;
 
 use super::function::ErasedFunction;
 use super::saved::SavedTensors;
-use crate::current_stream::StreamKey;
-use crate::device::Device;
+use crate::device::{Device, StreamKey};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::lock::lock;

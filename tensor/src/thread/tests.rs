@@ -7,7 +7,6 @@ use super::{CurrentHooks, CurrentWorker, OfThread, Part as _, TensorContext, Thr
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
 use crate::cpu::pool;
-use crate::current_stream;
 use crate::data::{DataLoader, DataLoaderOptions, Dataset, get_worker_info};
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
@@ -84,7 +83,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "current streams",
-        read: || format!("{:?}", current_stream::snapshot()),
+        read: || format!("{:?}", HostContext::current_streams()),
         change: |run| {
             two_gpus().enter(|| gpu::stream(&gpu::Stream::new(Device::cuda(1)).unwrap(), run));
         },

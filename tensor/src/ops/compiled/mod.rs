@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
 use todevice_gpu::contract::interpreter::KernelInterpreter;
 
-use crate::current_stream;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::runtime::Cuda;
 use crate::gpu::{check_ordinal, current_index, of_machine};
+use crate::host_context::HostContext;
 use crate::operation::enter_uncharged;
 use crate::tensor::{Tensor, pointer_of};
 pub use arguments::{Dim3, KernelArgument, KernelArguments};
@@ -136,7 +136,7 @@ impl CompiledKernel {
             shared_mem: shared_mem as u32,
             arguments,
         };
-        let stream = current_stream::current(self.cuda.machine(), self.device);
+        let stream = HostContext::current_stream(self.cuda.machine(), self.device);
         self.cuda.launch_compiled(stream, launch)?;
         for (parameter, argument) in self.parameters.iter().zip(args) {
             if let (ParameterKind::Pointer { is_const: false, .. }, KernelArgument::Tensor(tensor)) =
