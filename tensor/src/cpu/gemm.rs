@@ -56,6 +56,7 @@ mod sealed {
     }
 }
 
+/// `impl_gemm_element!(f32, __m512, __m256, Floats)`: the element, and its vectors with AVX-512, with AVX2, and elsewhere.
 macro_rules! impl_gemm_element {
     ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl sealed::Sealed for $element {

@@ -156,10 +156,15 @@ impl NLLLoss {
     }
 }
 
-// Also an inherent method, so that it works without the prelude, and because it takes precedence over the one of
-// `Module`, which takes no target.
+/// Implements `Loss`, `Module` and `Display` for a loss, from its `forward` and its buffers.
+///
+/// `forward` is also an inherent method, so that it works without the prelude, and because it takes precedence over the
+/// one of `Module`, which takes no target.
 macro_rules! impl_loss {
-    ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
+    ($($Loss:ident {
+        forward: |$loss:ident, $input:ident, $target:ident| $computed:expr,
+        buffers: |$owner:ident| $buffers:expr,
+    })*) => {$(
         impl $Loss {
             /// The loss of `input`, the output of a module, against `target`.
             #[track_caller]
@@ -191,20 +196,30 @@ macro_rules! impl_loss {
                 no_target(stringify!($Loss))
             }
 
-            $(impl_loss!(@$of_classes);)?
+            fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+                let $owner = self;
+                $buffers
+            }
         }
 
         display_as_module!($Loss);
     )*};
-    (@of_classes) => {
-        fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
-            self.0.buffers()
-        }
-    };
 }
 impl_loss! {
-    MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction), [];
-    L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction), [];
-    CrossEntropyLoss: |loss, input, target| input.cross_entropy((target, loss.0.options())), [of_classes];
-    NLLLoss: |loss, input, target| input.nll_loss((target, loss.0.options())), [of_classes];
+    MSELoss {
+        forward: |loss, input, target| input.mse_loss(target, loss.reduction),
+        buffers: |_loss| Vec::new(),
+    }
+    L1Loss {
+        forward: |loss, input, target| input.l1_loss(target, loss.reduction),
+        buffers: |_loss| Vec::new(),
+    }
+    CrossEntropyLoss {
+        forward: |loss, input, target| input.cross_entropy((target, loss.0.options())),
+        buffers: |loss| loss.0.buffers(),
+    }
+    NLLLoss {
+        forward: |loss, input, target| input.nll_loss((target, loss.0.options())),
+        buffers: |loss| loss.0.buffers(),
+    }
 }

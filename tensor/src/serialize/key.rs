@@ -93,6 +93,7 @@ impl Hash for Key {
     }
 }
 
+/// `i64, number => Key::Int(number);` is `impl From<i64> for Key { fn from(number: i64) -> Key { Key::Int(number) } }`.
 macro_rules! impl_into_key {
     ($($type:ty, $key:ident => $made:expr;)*) => {$(
         impl From<$type> for Key {

@@ -239,6 +239,7 @@ impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
     }
 }
 
+/// `i64, number => Value::Int(number);` is `impl From<i64> for Value`, with this conversion.
 macro_rules! impl_into_value {
     ($($type:ty, $value:ident => $made:expr;)*) => {$(
         impl From<$type> for Value {

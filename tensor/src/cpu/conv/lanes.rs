@@ -71,6 +71,7 @@ pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
     KC * lanes.next_multiple_of(2 * T::tile()[1])
 }
 
+/// `impl_lanes!(f32, __m512, __m256, Floats)`: the element, and its vectors with AVX-512, with AVX2, and elsewhere.
 macro_rules! impl_lanes {
     ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl Lanes for $element {

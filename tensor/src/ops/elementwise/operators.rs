@@ -15,6 +15,8 @@ use crate::error::Result;
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
+/// Implements an operator for all pairs of tensors, results and numbers. `impl_operator!(Add, add, add, number_and)` names
+/// the trait, its function, the method of two tensors, and the function of a number and a tensor.
 macro_rules! impl_operator {
     ($Trait:ident, $operator:ident, $method:ident, $number_first:ident) => {
         impl_operator!(@tensors $Trait, $operator, $method; &Tensor, &Tensor);

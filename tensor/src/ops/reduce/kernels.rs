@@ -69,6 +69,7 @@ pub(super) trait Identities: Number + PartialOrd + Pod + Element {
     const HIGHEST: Self;
 }
 
+/// `f32: 0.0, f32::NEG_INFINITY, f32::INFINITY;` lists zero, the lowest and the highest value.
 macro_rules! impl_identities {
     ($($T:ty: $zero:literal, $lowest:expr, $highest:expr;)*) => {$(
         impl Identities for $T {

@@ -62,6 +62,7 @@ trait InRange: Sized {
     fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
+/// `f32 as f64: round, widen;` computes a range of f32 in f64, rounded by `round` and converted back by `widen`.
 macro_rules! impl_in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
@@ -117,6 +118,7 @@ fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     (is_first_half, if is_first_half { i } else { steps - 1 - i }, steps - 1)
 }
 
+/// `i64 as f64: ends;` computes values of i64 in f64, between the two that `ends` takes from the arguments.
 macro_rules! impl_spaced {
     ($($T:ty as $Math:ty: $ends:expr;)*) => {$(
         impl Spaced for $T {
