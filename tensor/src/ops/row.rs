@@ -156,7 +156,8 @@ macro_rules! block {
 /// }
 /// ```
 ///
-/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function.
+/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function. So is one with
+/// `elements`, whose function maps a slice of the input to one of the output.
 macro_rules! row {
     {
         name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,
@@ -169,6 +170,13 @@ macro_rules! row {
                 let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $element });
                 $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
             },
+        }
+    };
+    { name: $name:literal, types: $types:tt, cost: $cost:ident, elements: $function:path $(,)? } => {
+        $crate::ops::row::row! {
+            name: $name, types: $types, geometry: Elements, cost: $cost,
+            parameters: [In(T), Out(T)],
+            twin: |args| $crate::cpu::blocks::map1::<T, T>(args, $crate::kernel::Cost::$cost, $function),
         }
     };
     {
