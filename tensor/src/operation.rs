@@ -40,6 +40,20 @@ pub struct Operation {
     pub(crate) is_composite: bool,
 }
 
+/// What autocast does with an operation's operands: the PyTorch cast list it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastPolicy {
+    /// Operands keep their dtypes.
+    AsGiven,
+    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
+    /// loss.
+    LowerPrecision,
+    /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
+    Fp32,
+    /// Operands are cast to the widest dtype among them, even if that is f32.
+    Promote,
+}
+
 /// How an operation checks that its operands are on one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Devices {
@@ -58,20 +72,6 @@ pub(crate) struct ArgumentNames {
     pub(crate) method: &'static str,
     /// The names of the tensors, in order.
     pub(crate) names: &'static [&'static str],
-}
-
-/// What autocast does with an operation's operands: the PyTorch cast list it is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CastPolicy {
-    /// Operands keep their dtypes.
-    AsGiven,
-    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
-    /// loss.
-    LowerPrecision,
-    /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
-    Fp32,
-    /// Operands are cast to the widest dtype among them, even if that is f32.
-    Promote,
 }
 
 impl Operation {
@@ -182,14 +182,14 @@ pub(crate) fn same_device(
 }
 // ANCHOR_END: golden_rule
 
-/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host counts as a plain number.
-fn is_host_number(tensor: &Tensor) -> bool {
-    tensor.ndim() == 0 && !tensor.is_cuda()
-}
-
 /// The operand that decides where the operation runs: the first on a GPU, else the first.
 pub(crate) fn deciding_operand<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
     inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
+}
+
+/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host counts as a plain number.
+fn is_host_number(tensor: &Tensor) -> bool {
+    tensor.ndim() == 0 && !tensor.is_cuda()
 }
 
 /// Lists the operations of a module as `OPERATIONS`, for the registry. The operations themselves are plain statics.

@@ -34,6 +34,33 @@ pub(crate) enum History {
     Node(Arc<Node>),
 }
 
+impl History {
+    /// Whether gradients flow: the value of `requires_grad`.
+    pub(crate) fn flows(&self) -> bool {
+        match self {
+            History::None => false,
+            History::Leaf(leaf) => !leaf.is_frozen(),
+            History::Node(_) => true,
+        }
+    }
+
+    /// The leaf, if gradients flow into it.
+    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
+        match self {
+            History::Leaf(leaf) => Some(leaf).filter(|leaf| !leaf.is_frozen()),
+            _ => None,
+        }
+    }
+
+    /// The sequence number of the recorded operation that made the tensor.
+    pub(crate) fn sequence(&self) -> Option<u64> {
+        match self {
+            History::Node(node) => Some(node.sequence),
+            History::None | History::Leaf(_) => None,
+        }
+    }
+}
+
 type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 
 /// The accumulated gradient of a leaf (`AccumulateGrad`).
@@ -217,32 +244,5 @@ fn free(remains: Remains) {
     drop(remains);
     while let Some(remains) = PENDING.with_borrow_mut(|pending| pending.as_mut()?.pop()) {
         drop(remains);
-    }
-}
-
-impl History {
-    /// Whether gradients flow: the value of `requires_grad`.
-    pub(crate) fn flows(&self) -> bool {
-        match self {
-            History::None => false,
-            History::Leaf(leaf) => !leaf.is_frozen(),
-            History::Node(_) => true,
-        }
-    }
-
-    /// The leaf, if gradients flow into it.
-    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
-        match self {
-            History::Leaf(leaf) => Some(leaf).filter(|leaf| !leaf.is_frozen()),
-            _ => None,
-        }
-    }
-
-    /// The sequence number of the recorded operation that made the tensor.
-    pub(crate) fn sequence(&self) -> Option<u64> {
-        match self {
-            History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) => None,
-        }
     }
 }

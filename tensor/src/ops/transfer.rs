@@ -1,10 +1,11 @@
-//! Conversion to another device or dtype: `to`, and the copies between devices that it and `copy_` make.
+//! `to`, and the copies between devices that it and `copy_` make.
 //!
 //! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes and no
 //! copy is asked for. Otherwise it is an operation with a gradient, `ToDevice`. It allocates the result on the device,
 //! then calls `upload`, `download` or `copy_peer` of the machine's `Cuda`, which queues the copy.
 //!
-//! Not here: the stream, and the call of the driver. Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
+//! Not here: conversion to another dtype (`to_dtype` in `elementwise/convert.rs`), the stream, and the call of the driver.
+//! Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
@@ -103,7 +104,7 @@ impl From<(Device, DType)> for ToOptions {
     }
 }
 
-/// `to` with another device.
+/// `to` with another device, as an operation.
 struct ToDevice {
     from: Device,
     to: Device,
