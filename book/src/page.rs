@@ -13,7 +13,7 @@
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's prose; `part=steps` shows the part after the prediction `03-steps` |
 //! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer from this run; the text after it is folded up to the next heading, or, for a question to think about, up to the next question |
 //! | `{{#lab-source 03}}` | the whole source of the lab, and its PyTorch programs |
-//! | `{{#source-part tensor/src/enter.rs enter}}` | the part of a source of the tensor crate between its anchors |
+//! | `{{#source-part tensor/src/operation.rs enter}}` | the part of a source of the tensor crate between its anchors |
 //! | `{{#what-if step}}` | an experiment with sliders, in its initial state: see `what_if.rs` |
 //! | `{{#timelines}}` | a drop box for timeline files |
 //! | `{{#offline}}` | a button that saves the whole book for reading offline |

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 
 /// The reduction of the ranks' values (`torch.distributed.ReduceOp`), in rank order, with reproducible bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

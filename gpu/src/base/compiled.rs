@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use crate::base::handles::DevicePtr;
+use crate::base::device::DevicePtr;
 
 #[derive(Clone, Copy, Debug)]
 pub struct KernelSource<'a> {

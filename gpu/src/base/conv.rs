@@ -1,7 +1,7 @@
 //! Convolutions, as requests to a driver: sizes, the three passes, and algorithms.
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 use crate::base::kernel::{TwinResult, Work};
 
 /// The sizes of a convolution with dense operands: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only

@@ -1,4 +1,4 @@
-//! Devices: the CPU, and the GPUs of a machine.
+//! Devices, and the handles of their memory, streams, events and work.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,3 +81,50 @@ impl fmt::Display for Device {
         }
     }
 }
+
+/// An address in the memory of a device (`CUdeviceptr`). 0 is the null address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevicePtr(pub u64);
+
+/// An address in page-locked host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinnedPtr(pub u64);
+
+/// A queue of work on a device (`CUstream`). Number 0 is the device's legacy default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    pub device: usize,
+    pub number: u32,
+}
+
+impl StreamId {
+    #[inline]
+    pub const fn default_of(device: usize) -> StreamId {
+        StreamId { device, number: 0 }
+    }
+
+    /// The stream of a device among a thread's current streams.
+    #[inline]
+    pub fn current_in(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
+        let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
+        streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)
+    }
+}
+
+/// The full name of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    pub machine: MachineId,
+    pub id: StreamId,
+}
+
+/// The current streams of a thread, without the default streams.
+pub type Streams = Vec<StreamKey>;
+
+/// A point in a stream (`CUevent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventId(pub u64);
+
+/// The number of a piece of work, in the order of queuing: counted from 0, or from the first number of a rank. Spans
+/// refer to it.
+pub type OpId = u64;

@@ -1,7 +1,7 @@
 //! Matrix products, as requests to a driver.
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 use crate::base::kernel::{TwinResult, Work};
 
 /// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides of

@@ -10,6 +10,7 @@ use crate::base::conv::ConvPass;
 use crate::base::dtype::DType;
 use crate::base::kernel::KernelDef;
 use crate::base::sort;
+pub use crate::contract::driver::CopyKind;
 use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
@@ -62,14 +63,7 @@ impl Sub for Counters {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyKind {
-    HostToDevice,
-    DeviceToHost,
-    Peer,
-}
-
-/// The target of a stream's wait.
+/// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Event(EventId),

@@ -3,8 +3,8 @@
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::conv::{Conv, ConvAlgorithm};
+use crate::base::device::{DevicePtr, OpId, StreamId};
 use crate::base::gemm::Gemm;
-use crate::base::handles::{DevicePtr, OpId, StreamId};
 use crate::base::process::Process;
 use crate::base::pytorch_build::Build;
 use crate::base::reading::Gpu;
@@ -14,9 +14,9 @@ use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
-/// The CUDA libraries for the devices of a [`Driver`].
-pub trait Libraries: Send + Sync {
-    /// Lists the processes that hold memory of a device. Empty if unknown.
+/// A [`Driver`] with the libraries that come with CUDA.
+pub trait Libraries: Driver {
+    /// The processes that hold memory of a device; empty if unknown.
     fn processes(&self, device: usize) -> Vec<Process>;
     /// Returns a monitor's readings of a device. `None` if they come from NVML, which is not part of CUDA.
     fn monitor(&self, _device: usize) -> Option<Gpu> {
@@ -71,8 +71,9 @@ pub trait Libraries: Send + Sync {
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
 
-    /// Opens the same devices for another process, with separate streams, memory and clock, if the driver supports it.
-    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
+    /// The same devices as seen by another process: with streams, memory and a clock of its own. `None` if the driver
+    /// does not support it.
+    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Libraries>> {
         None
     }
     /// Takes part in a collective (`ncclAllReduce` and others), which begins when all processes have reached it.

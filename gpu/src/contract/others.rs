@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::collective::{Collective, Key};
+use crate::base::device::OpId;
 use crate::base::error::MeetingError;
-use crate::base::handles::OpId;
 
 pub struct Process {
     pub number: usize,

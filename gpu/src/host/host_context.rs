@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-use crate::base::device::MachineId;
+use crate::base::device::{MachineId, StreamId, StreamKey, Streams};
 use crate::base::figure::Figure;
 use crate::base::flags::Backends;
 use crate::base::lock::lock;
@@ -13,7 +13,7 @@ use crate::base::place::Place;
 use crate::base::random::Generator;
 use crate::host::host_memory::HostMemory;
 use crate::host::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
-use crate::host::thread::{CurrentDevice, OfThread, Part, ThreadContext};
+use crate::host::thread::{CurrentDevice, OfThread, Part, Restore, ThreadContext};
 use crate::host::time::Clock;
 
 pub struct HostContext {
@@ -178,7 +178,33 @@ impl HostContext {
         ThreadContext::read(|context| context.device.0)
     }
 
-    /// `torch.default_generator`
+    /// This thread's current stream on a device.
+    #[inline]
+    pub fn current_stream(machine: MachineId, device: usize) -> StreamId {
+        ThreadContext::read(|context| StreamId::current_in(&context.streams, machine, device))
+    }
+
+    /// All current streams of this thread.
+    pub fn current_streams() -> Streams {
+        ThreadContext::read(|context| context.streams.clone())
+    }
+
+    /// Makes a stream the current one of its device on this thread until the guard is dropped.
+    pub fn enter_stream(key: StreamKey) -> Restore<Streams> {
+        let mut streams = HostContext::current_streams();
+        streams.retain(|other| other.machine != key.machine || other.id.device != key.id.device);
+        if key.id.number != 0 {
+            streams.push(key);
+        }
+        streams.enter()
+    }
+
+    /// Makes these the current streams of this thread until the guard is dropped.
+    pub fn enter_streams(streams: Streams) -> Restore<Streams> {
+        streams.enter()
+    }
+
+    /// The generator that operations draw from by default (`torch.default_generator`).
     pub fn default_generator() -> Generator {
         let own = of_entered(|entered| entered.and_then(|entered| entered.generator.clone()));
         own.unwrap_or_else(|| of_current(|host| host.generator.clone()))

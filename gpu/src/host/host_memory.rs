@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytemuck::allocation::try_zeroed_vec;
 
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 
 /// One cache line. Buffers consist of whole lines, so they are aligned for any vector type.
@@ -60,7 +60,8 @@ impl HostMemory {
         *lock(&self.free) = FreeBuffers::default();
     }
 
-    fn take(&self, asked: usize) -> Result<Vec<Line>> {
+    /// A buffer for `asked` bytes, in whole lines.
+    fn take(&self, asked: usize) -> Result<Vec<Line>, GpuError> {
         let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();
         let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
@@ -104,7 +105,7 @@ pub struct HostBuffer {
 }
 
 impl HostBuffer {
-    pub fn allocate(memory: Arc<HostMemory>, bytes: usize) -> Result<HostBuffer> {
+    pub fn allocate(memory: Arc<HostMemory>, bytes: usize) -> Result<HostBuffer, GpuError> {
         let lines = memory.take(bytes)?;
         Ok(HostBuffer { lines, bytes, memory })
     }

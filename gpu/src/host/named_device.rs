@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::base::device::Device;
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::host::host_context::HostContext;
 
 impl Device {
@@ -17,8 +17,8 @@ impl Device {
         if HostContext::gpus() > 0 { Device::cuda(HostContext::current_device()) } else { Device::Cpu }
     }
 
-    /// Returns PyTorch's error unless tensors can be created on this device.
-    pub fn check_usable(self) -> Result<()> {
+    /// Returns an error unless tensors can be created on this device, with PyTorch's reason.
+    pub fn check_usable(self) -> Result<(), GpuError> {
         let Device::Cuda { index, machine } = self else { return Ok(()) };
         if machine != HostContext::current_id() {
             return Err(GpuError::OtherMachine { device: self });
@@ -31,13 +31,23 @@ impl Device {
             _ => Err(GpuError::InvalidDevice),
         }
     }
+
+    /// Returns an error for a copy from here to a device of another machine: it must go through the host.
+    pub fn check_route(self, to: Device) -> Result<(), GpuError> {
+        match (self, to) {
+            (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
+                Err(GpuError::OtherMachine { device: self })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Parses `cpu`, `cpu:0`, `cuda` (the current GPU) or `cuda:N`, on the current machine.
 impl FromStr for Device {
     type Err = GpuError;
 
-    fn from_str(text: &str) -> Result<Device> {
+    fn from_str(text: &str) -> Result<Device, GpuError> {
         let (kind, index) = match text.split_once(':') {
             Some((kind, index)) => (kind, Some(index)),
             None => (text, None),

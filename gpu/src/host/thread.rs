@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::host::current_stream::Streams;
+use crate::base::device::Streams;
 use crate::host::host_context::Entered;
 use crate::host::scope::Scope;
 

@@ -3,10 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::Cuda;
+use super::{Cuda, Result};
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::device::MachineId;
-use crate::base::error::gpu::Result;
 use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;

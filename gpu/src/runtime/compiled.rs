@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Cuda;
+use super::{Cuda, Result};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
-use crate::base::error::gpu::Result;
 use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;

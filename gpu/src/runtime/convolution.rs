@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Cuda, DeviceMemory};
+use super::{Cuda, DeviceMemory, Result};
 use crate::base::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
+use crate::base::device::{DevicePtr, EventId, StreamId};
 use crate::base::dtype::DType;
-use crate::base::error::gpu::{GpuError, Result};
-use crate::base::handles::{DevicePtr, EventId, StreamId};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::events::EventKind;

@@ -1,7 +1,6 @@
 //! Launches of kernels and matrix products.
 
-use super::Cuda;
-use crate::base::error::gpu::Result;
+use super::{Cuda, Result};
 use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Cuda, PerDevice};
-use crate::base::device::Device;
-use crate::base::error::gpu::{GpuError, Result};
-use crate::base::error::{MemoryHolder, OutOfMemory};
+use super::{Cuda, PerDevice, Result};
+use crate::base::device::{Device, StreamKey, Streams};
+use crate::base::error::{GpuError, MemoryHolder, OutOfMemory};
 use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::driver::{DevicePtr, DriverResult, EventId, StreamId};
 use crate::contract::events::EventKind;
-use crate::host::current_stream::{self as stream, StreamKey, Streams};
+use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
 use crate::runtime::allocator::settings::{Settings, check_fraction};
 use crate::runtime::allocator::snapshot::{BlockState, SegmentInfo};
@@ -37,7 +36,7 @@ impl DeviceMemory {
 
     /// The thread's current stream, on which work on this memory is queued.
     pub fn current_stream(&self) -> StreamId {
-        stream::current(self.cuda.machine, self.device)
+        HostContext::current_stream(self.cuda.machine, self.device)
     }
 
     pub fn current_stream_key(&self) -> StreamKey {
@@ -46,7 +45,7 @@ impl DeviceMemory {
 
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
-        StreamKey { machine, id: stream::find(streams, machine, self.device) }
+        StreamKey { machine, id: StreamId::current_in(streams, machine, self.device) }
     }
 
     pub fn pointer(&self, offset: usize) -> DevicePtr {
@@ -127,7 +126,7 @@ impl Cuda {
     #[track_caller]
     pub fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
         self.check_thread()?;
-        let stream = stream::current(self.machine, device);
+        let stream = HostContext::current_stream(self.machine, device);
         let allocation = self.malloc(stream, bytes)?;
         Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }

@@ -23,13 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::base::device::MachineId;
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::base::pytorch_build::Build;
 use crate::base::random::Philox;
-use crate::contract::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, StreamId};
+use crate::contract::driver::{CopyKind, DeviceProperties, DriverError, DriverResult, OpId, StreamId};
 use crate::contract::events::{EventKind, Recorder};
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::contract::others::{MEETING, Others};
 use crate::contract::races::{RACE, RaceLog};
 use crate::host::host_context::HostContext;
@@ -38,8 +39,12 @@ use crate::host::time::Clock;
 use crate::runtime::allocator::{Allocation, Allocator};
 use crate::runtime::pinned::PinnedCache;
 
+/// The result of a request to a GPU.
+pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+
+/// The CUDA devices of a machine.
 pub struct Cuda {
-    driver: Box<dyn Driver>,
+    driver: Box<dyn Libraries>,
     machine: MachineId,
     clock: Clock,
     devices: Vec<PerDevice>,
@@ -69,7 +74,7 @@ struct PerDevice {
 
 impl Cuda {
     pub fn new(
-        driver: Box<dyn Driver>,
+        driver: Box<dyn Libraries>,
         machine: MachineId,
         clock: Clock,
         recorder: Arc<Mutex<Recorder>>,
@@ -99,7 +104,7 @@ impl Cuda {
         }
     }
 
-    pub(crate) fn driver(&self) -> &dyn Driver {
+    pub(crate) fn driver(&self) -> &dyn Libraries {
         &*self.driver
     }
 
@@ -215,7 +220,7 @@ impl Cuda {
         &self,
         stream: StreamId,
         kind: EventKind,
-        call: impl FnOnce(&dyn Driver) -> DriverResult<Option<OpId>>,
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<Option<OpId>>,
     ) -> Result<()> {
         let begin = self.clock.now();
         let op = call(&*self.driver).map_err(|error| self.error(error))?;
@@ -224,6 +229,16 @@ impl Cuda {
         }
         self.note_since(begin, stream, kind, op);
         Ok(())
+    }
+
+    /// Calls the driver for a copy of so many bytes, and records it.
+    fn submit_copy(
+        &self,
+        stream: StreamId,
+        (kind, bytes): (CopyKind, usize),
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<OpId>,
+    ) -> Result<()> {
+        self.submit(stream, EventKind::Copy { kind, bytes: bytes as u64 }, |driver| call(driver).map(Some))
     }
 
     fn note(&self, stream: StreamId, kind: EventKind, op: Option<OpId>) {

@@ -13,11 +13,15 @@ use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
-use crate::contract::driver::{DriverResult, EventId, PinnedPtr, StreamId};
+use crate::contract::driver::{
+    CopyKind, DriverResult, EventId, HostSource, HostTarget, OpId, PinnedPtr, StreamId,
+};
 use crate::contract::events::EventKind;
-use crate::runtime::Cuda;
+use crate::contract::libraries::Libraries;
+use crate::runtime::copy::MemoryAt;
+use crate::runtime::{Cuda, DeviceMemory, Result};
 
 /// A block of pinned memory. An empty one has no address.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +171,66 @@ impl PinnedMemory {
     /// Called after all copies of a stream up to this use have run. Another thread may have queued a later one.
     pub(crate) fn no_longer_used_by(&self, stream: StreamId, ticket: Ticket) {
         lock(&self.used_by).latest.retain(|(user, latest)| *user != stream || *latest != ticket);
+    }
+}
+
+/// Copies from and to pinned memory.
+impl Cuda {
+    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the copy
+    /// runs.
+    pub fn upload_pinned(
+        &self,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<PinnedMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = to.current_stream();
+        self.submit_pinned(stream, from, (CopyKind::HostToDevice, bytes), non_blocking, |driver| {
+            let source = HostSource::Pinned(from.pointer(offset));
+            driver.copy_host_to_device(stream, to.pointer(target_offset), source, bytes)
+        })
+    }
+
+    /// Copies device memory to pinned memory. With `non_blocking` this returns at once, and the memory is written when
+    /// the copy runs.
+    pub fn download_pinned(
+        &self,
+        (to, target_offset): MemoryAt<PinnedMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = from.current_stream();
+        self.submit_pinned(stream, to, (CopyKind::DeviceToHost, bytes), non_blocking, |driver| {
+            let target = HostTarget::Pinned(to.pointer(target_offset));
+            driver.copy_device_to_host(stream, target, from.pointer(offset), bytes)
+        })
+    }
+
+    fn submit_pinned(
+        &self,
+        stream: StreamId,
+        pinned: &PinnedMemory,
+        copy: (CopyKind, usize),
+        non_blocking: bool,
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<OpId>,
+    ) -> Result<()> {
+        self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
+        // This comes first: whatever fails afterwards, the memory is not reused before the stream has reached this
+        // point.
+        let ticket = pinned.used_by(stream);
+        self.submit_copy(stream, copy, |driver| {
+            let op = call(driver)?;
+            if !non_blocking {
+                driver.stream_synchronize(stream)?;
+                pinned.no_longer_used_by(stream, ticket);
+            }
+            Ok(op)
+        })
     }
 }
 

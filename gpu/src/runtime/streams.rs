@@ -1,10 +1,10 @@
 //! Streams and events of the driver.
 
-use super::Cuda;
-use crate::base::error::gpu::Result;
+use super::{Cuda, Result};
 use crate::base::lock::lock;
-use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
+use crate::contract::driver::{DriverResult, EventId, StreamId};
 use crate::contract::events::{Awaited, EventKind};
+use crate::contract::libraries::Libraries;
 
 impl Cuda {
     pub fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
@@ -21,7 +21,7 @@ impl Cuda {
     pub fn stream_synchronize(&self, stream: StreamId) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
-        let wait = |driver: &dyn Driver| driver.stream_synchronize(stream).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.stream_synchronize(stream).map(|()| None);
         self.submit(stream, EventKind::StreamSynchronize, wait)
     }
 
@@ -37,13 +37,13 @@ impl Cuda {
 
     pub fn event_record(&self, event: EventId, stream: StreamId) -> Result<()> {
         self.check_thread()?;
-        let record = |driver: &dyn Driver| driver.event_record(event, stream).map(|()| None);
+        let record = |driver: &dyn Libraries| driver.event_record(event, stream).map(|()| None);
         self.submit(stream, EventKind::EventRecord { event }, record)
     }
 
     pub fn stream_wait_event(&self, stream: StreamId, event: EventId) -> Result<()> {
         self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.stream_wait_event(stream, event).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.stream_wait_event(stream, event).map(|()| None);
         self.submit(stream, EventKind::StreamWaitEvent { on: Awaited::Event(event) }, wait)
     }
 
@@ -54,7 +54,7 @@ impl Cuda {
 
     pub fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
         self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.event_synchronize(event).map(|()| None);
         self.submit(StreamId::default_of(device), EventKind::EventSynchronize { event }, wait)
     }
 

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use super::Cuda;
-use crate::base::error::gpu::{GpuError, Result};
+use super::{Cuda, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 use crate::host::scope;

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::card::SimulatedDevice;
 use super::cost;
-use super::op::{CopyTask, End, Task};
 use super::profile::Profile;
+use super::task::{CopyTask, End, Task};
 use crate::base::process::Process;
 use crate::base::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
 use crate::contract::driver::Engine;

@@ -1,7 +1,7 @@
 //! The driver calls that copy memory.
 
 use super::engine::SimulationState;
-use super::op::{CopyTask, End, Task};
+use super::task::{CopyTask, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
 use crate::contract::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 

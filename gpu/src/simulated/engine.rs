@@ -12,10 +12,10 @@ use super::cost;
 use super::errors;
 use super::events::SimulatedEvents;
 use super::execute;
-use super::op::{End, Head, Op, Queue, Task};
 use super::peers::{P2p, lose_packets};
 use super::pinned::PinnedSpace;
 use super::races::Races;
+use super::task::{End, Task};
 use super::together::Together;
 use crate::base::random::mix;
 use crate::base::reading::Gpu;
@@ -57,6 +57,42 @@ pub(super) struct EngineState {
     pub(super) busy: bool,
     /// The earliest start of its next work.
     pub(super) free_at: u64,
+}
+
+/// A queue of work, done in order.
+pub(super) struct Queue {
+    pub(super) id: StreamId,
+    /// Whether it keeps order with the default stream.
+    pub(super) blocking: bool,
+    pub(super) queue: VecDeque<Op>,
+    pub(super) head: Head,
+    /// The end of its last work that has run.
+    pub(super) ended: u64,
+}
+
+/// The progress of the first piece of work of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It waits for work in other streams, or there is no work.
+    Waiting,
+    /// An engine may take it, from that time on.
+    Ready(u64),
+    /// It has reached a collective at that time, and other processes may not have.
+    Arrived(u64),
+    /// `slices` parts are done, and the next will be at `next`.
+    Running { start: u64, slices: usize, next: u64 },
+}
+
+/// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
+/// those at the time when it runs.
+pub(super) struct Op {
+    pub(super) id: OpId,
+    /// The earliest time at which it can begin: the host needs time to tell the device.
+    pub(super) earliest: u64,
+    pub(super) duration: u64,
+    /// The engine that runs it; `None` for markers in the stream, which take no time.
+    pub(super) engine: Option<usize>,
+    pub(super) task: Task,
 }
 
 impl SimulationState {
@@ -308,5 +344,17 @@ impl SimulationState {
                 action(&mut self.pinned, address);
             }
         }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
+        let queue = VecDeque::new();
+        Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
+    }
+
+    /// Whether its work up to and including that piece has run.
+    pub(super) fn has_run(&self, op: OpId) -> bool {
+        self.queue.front().is_none_or(|front| front.id > op)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::compiled::{Compiled, accesses};
 use super::convolution::Convolution;
-use super::op::Task;
+use super::task::Task;
 use super::{Simulated, check_device, cost, errors, execute};
 use crate::base::collective::Collective;
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};

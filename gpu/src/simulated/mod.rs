@@ -6,12 +6,12 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | the order of work | `schedule.rs`, `engine.rs`, `op.rs`; `together.rs`, for processes that wait for each other |
-//! | effects on memory | `execute.rs`, `memory.rs`, `pinned.rs` |
-//! | durations | `cost.rs`, `host_profile.rs`; the cards' figures are in `todevice-figures` |
-//! | the driver's calls | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, for copies that arrive corrupted |
-//! | data races | `races.rs` |
-//! | a monitor's readings | `activity.rs` |
+//! | in which order things happen | `schedule.rs`, `engine.rs`, `task.rs`; `together.rs`, where processes wait for each other |
+//! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
+//! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
+//! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
+//! | how data races are found | `races.rs` |
+//! | what a monitor sees | `activity.rs` |
 //!
 //! One thread drives a simulated machine, and each process has a separate simulation. The lock makes calls from several
 //! threads safe, but their order, and so the modelled times, would depend on the operating system's scheduler.
@@ -28,12 +28,12 @@ mod events;
 mod execute;
 pub mod launches;
 mod memory;
-mod op;
 pub mod peers;
 mod pinned;
 mod races;
 mod schedule;
 mod shared;
+mod task;
 #[cfg(test)]
 mod tests;
 mod together;
@@ -46,9 +46,9 @@ use self::card::SimulatedDevice;
 use self::engine::SimulationState;
 use self::events::EventRecord;
 use self::memory::Room;
-use self::op::Task;
 use self::peers::P2p;
 use self::profile::Profile;
+use self::task::Task;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
@@ -537,7 +537,7 @@ impl Libraries for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
-    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Driver>> {
+    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Libraries>> {
         let others::Process { number, first_op, others } = process;
         let (room, races, together) =
             (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));

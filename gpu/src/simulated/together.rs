@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Setup;
-use super::engine::SimulationState;
+use super::engine::{Head, Op, SimulationState};
 use super::errors;
 use super::memory::AddressSpace;
-use super::op::{Head, Op, Task};
 use super::peers::{P2p, lose_packets};
 use super::shared::Shared;
+use super::task::Task;
 use crate::base::collective::{Collective, Key};
 use crate::base::error::MeetingError;
 use crate::contract::driver::{DriverResult, OpId};
@@ -230,8 +230,8 @@ impl SimulationState {
 mod tests {
     use super::*;
     use crate::base::collective::{CollectiveKind, Fingerprint, ReduceOp};
+    use crate::base::device::DevicePtr;
     use crate::base::dtype::DType;
-    use crate::base::handles::DevicePtr;
     use crate::ranks::{Arrival, CollectiveCall, Member, World};
 
     const BYTES: usize = 64 << 10;

@@ -16,7 +16,6 @@ pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 pub(crate) use todevice_gpu::contract::driver;
 pub use todevice_gpu::contract::driver_trouble::DriverTrouble;
-pub(crate) use todevice_gpu::host::current_stream;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use todevice_gpu::nvidia;
 #[cfg(not(target_family = "wasm"))]

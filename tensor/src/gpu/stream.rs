@@ -5,12 +5,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::current_stream::{StreamKey, current, enter};
 use super::driver::StreamId;
 use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
-use crate::device::Device;
+use crate::device::{Device, StreamKey};
 use crate::error::{GpuError, Result};
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
 use crate::thread::{CurrentDevice, Part};
@@ -128,7 +128,7 @@ pub fn default_stream(device: Device) -> Result<Stream> {
 /// This thread's stream for a GPU of this machine (`torch.cuda.current_stream`).
 pub fn current_stream(device: Device) -> Result<Stream> {
     let cuda = cuda_at(device)?;
-    let id = current(cuda.machine(), device.index());
+    let id = HostContext::current_stream(cuda.machine(), device.index());
     Ok(Stream { cuda, id })
 }
 
@@ -137,7 +137,7 @@ pub fn current_stream(device: Device) -> Result<Stream> {
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
     let here = stream.cuda.machine() == Machine::current().id();
     let _device = here.then(|| CurrentDevice(stream.id.device).enter());
-    let _stream = enter(stream.key());
+    let _stream = HostContext::enter_stream(stream.key());
     scope()
 }
 

@@ -22,7 +22,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use crate::device::MachineId;
 use crate::error::{Error, Result};
 use crate::events::{Counters, Recorder, TRACE, Trace};
-use crate::gpu::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
 use crate::gpu::nvidia::Nvidia;
 use crate::gpu::runtime::Cuda;
@@ -30,6 +29,7 @@ use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_context::HostContext;
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
+use crate::libraries::Libraries;
 use crate::lock::lock;
 use crate::others::Process;
 use crate::random::Generator;
@@ -114,14 +114,14 @@ impl Machine {
     }
 
     #[cfg(test)]
-    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
+    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Libraries>) -> Machine {
         Machine::build(GpuSpec::Auto, HostContext::new(Clock::default()), |clock| Some(driver(clock)))
     }
 
     fn build(
         gpus: GpuSpec,
         host: Arc<HostContext>,
-        driver: impl FnOnce(Clock) -> Option<Box<dyn Driver>>,
+        driver: impl FnOnce(Clock) -> Option<Box<dyn Libraries>>,
     ) -> Machine {
         let (id, clock) = (host.id(), host.clock());
         let recorder = Arc::<Mutex<Recorder>>::default();

@@ -5,9 +5,9 @@ use super::module::{self, Module, display_as_module};
 use super::parameter::Buffer;
 use crate::error::Result;
 use crate::ops::loss::{CrossEntropyOptions, Reduction};
+use crate::ops::transfer::ToOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// A loss of an output and a target, for training loops with any loss.
 ///

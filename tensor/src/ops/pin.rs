@@ -1,8 +1,7 @@
 //! Pinned host memory (`pin_memory`), and a tensor's streams (`record_stream`).
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::kernel::Work;

@@ -36,9 +36,9 @@
 //! "Via f32" means that half types use the f32 kernel between two conversions (`cpu/half.rs`), not another twin.
 
 use crate::dtype::{DType, Element};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::kernel::KernelDef;
+use crate::operation::Operation;
 
 /// A kernel in all its dtypes.
 pub(crate) struct Row {
@@ -65,6 +65,19 @@ impl Row {
     }
 }
 
+/// An operation that is a single kernel: a comparison, or a gradient with its own kernel.
+pub(crate) struct FusedOp {
+    pub(crate) operation: Operation,
+    pub(crate) kernel: Row,
+}
+
+impl FusedOp {
+    /// An operation with the kernel's name.
+    pub(crate) const fn new(kernel: Row) -> FusedOp {
+        FusedOp { operation: Operation::new(kernel.name), kernel }
+    }
+}
+
 /// Lists the rows of a module as `ROWS`, for the registry. The rows themselves are plain statics.
 ///
 /// `rows! { static ADD: Row = …; }` is `static ADD: Row = …;` and `pub(in crate::ops) const ROWS: &[&Row] = &[&ADD];`.
@@ -76,7 +89,19 @@ macro_rules! rows {
     };
 }
 
-/// Declares a struct of integers, a single kernel parameter: `Block(Name)` in its row. CUDA C++ has the same struct.
+/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
+/// statics.
+macro_rules! table {
+    ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
+        $($vis static $NAME: $Op = $op;)+
+
+        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
+        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
+    };
+}
+
+/// Declares a block of integers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
+/// the same name and fields.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
         $(#[$meta])*
@@ -127,7 +152,8 @@ macro_rules! block {
 /// }
 /// ```
 ///
-/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function.
+/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function. So is one with
+/// `elements`, whose function maps a slice of the input to one of the output.
 macro_rules! row {
     {
         name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,
@@ -140,6 +166,13 @@ macro_rules! row {
                 let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $element });
                 $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
             },
+        }
+    };
+    { name: $name:literal, types: $types:tt, cost: $cost:ident, elements: $function:path $(,)? } => {
+        $crate::ops::row::row! {
+            name: $name, types: $types, geometry: Elements, cost: $cost,
+            parameters: [In(T), Out(T)],
+            twin: |args| $crate::cpu::blocks::map1::<T, T>(args, $crate::kernel::Cost::$cost, $function),
         }
     };
     {
@@ -286,4 +319,4 @@ pub(crate) mod types {
     primitive!(f32 f64 i64 i32 u8);
 }
 
-pub(crate) use {block, row, rows};
+pub(crate) use {block, row, rows, table};

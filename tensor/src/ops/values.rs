@@ -6,12 +6,10 @@ use half::{bf16, f16};
 
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
-use crate::enter::enter_uncharged;
-use crate::error::Result;
-use crate::error::dtype::DTypeError;
-use crate::error::tensor::TensorError;
+use crate::error::{DTypeError, Result, TensorError};
 use crate::host_context::HostContext;
 use crate::kernel::Cost;
+use crate::operation::enter_uncharged;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
 use crate::ops::plain::dense;

@@ -4,8 +4,7 @@ use std::panic::Location;
 
 use super::{MeetingError, OutOfMemory, Race};
 use crate::base::device::Device;
-
-pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+use crate::base::kernel::TwinError;
 
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -137,5 +136,14 @@ impl GpuError {
 
     pub fn custom(message: impl std::fmt::Display) -> GpuError {
         GpuError::Custom(message.to_string())
+    }
+}
+
+impl From<GpuError> for TwinError {
+    fn from(error: GpuError) -> TwinError {
+        match error {
+            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
+            other => TwinError::Other(Box::new(other)),
+        }
     }
 }

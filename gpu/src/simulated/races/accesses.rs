@@ -3,8 +3,8 @@
 use super::super::compiled;
 use super::super::execute::gemm_accesses;
 use super::super::memory::Access;
-use super::super::op::{End, Task};
 use super::super::pinned::PinnedSpace;
+use super::super::task::{End, Task};
 use super::stripes::Stripes;
 use crate::base::kernel::{Argument, Parameter};
 

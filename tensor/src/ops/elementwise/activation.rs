@@ -3,11 +3,11 @@
 
 use smallvec::SmallVec;
 
-use super::fused::{FusedOp, run};
+use super::fused::run;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{FusedOp, Row, row};
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 

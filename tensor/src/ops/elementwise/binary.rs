@@ -2,14 +2,13 @@
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
-use super::fused::table;
 use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{Row, row, table};
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 

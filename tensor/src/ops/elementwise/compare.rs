@@ -3,12 +3,11 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::fused::{FusedOp, table};
 use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
-use crate::ops::row::row;
+use crate::ops::row::{FusedOp, row, table};
 use crate::ops::{self, ArgumentNames};
 use crate::scope;
 use crate::tensor::Tensor;

@@ -1,12 +1,18 @@
+//! Conversion between dtypes.
+
+use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
 use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, TwinResult};
+use crate::ops::launch::launch;
 use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
 use crate::ops::row::{Row, row, rows};
+use crate::ops::{self, Operation, operations};
+use crate::tensor::Tensor;
 
 /// Converts a number to another type, as PyTorch does on the CPU.
 ///
@@ -184,4 +190,38 @@ fn direct_twin<P: Conversion>(args: Args<'_, '_>) -> TwinResult {
 
 pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
     if to == DType::Bool { TRUTH.of(from) } else { CAST.of_types(&[from, to]) }
+}
+
+operations! {
+    static TO_DTYPE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
+}
+
+impl Tensor {
+    /// [`to`](Self::to) with another dtype.
+    #[track_caller]
+    pub(in crate::ops) fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        ops::apply(ToDtype { dtype }, [self])
+    }
+}
+
+/// `to` with another dtype, as an operation.
+struct ToDtype {
+    dtype: DType,
+}
+
+impl Function<1> for ToDtype {
+    fn operation(&self) -> &'static Operation {
+        &TO_DTYPE
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
+        Ok(out)
+    }
+
+    /// The engine converts every gradient to the dtype of its input.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
+    }
 }

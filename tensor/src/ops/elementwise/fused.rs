@@ -1,26 +1,17 @@
-//! Operations of a single kernel: comparisons, and gradients with a kernel.
+//! How an operation of a single kernel is run as a gradient.
 
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::ops;
 use crate::ops::launch::launch_on;
 use crate::ops::plain::number;
-use crate::ops::row::Row;
+use crate::ops::row::{FusedOp, Row};
 use crate::ops::shape::check_fits;
-use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-pub(super) struct FusedOp {
-    pub(super) operation: Operation,
-    pub(super) kernel: Row,
-}
-
 impl FusedOp {
-    pub(super) const fn new(kernel: Row) -> FusedOp {
-        FusedOp { operation: Operation::new(kernel.name), kernel }
-    }
-
     /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
@@ -45,16 +36,3 @@ fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
     check_fits(value.into(), dtype)?;
     number(value.into(), dtype)
 }
-
-/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
-/// statics.
-macro_rules! table {
-    ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
-        $($vis static $NAME: $Op = $op;)+
-
-        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
-        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
-    };
-}
-
-pub(super) use table;

@@ -11,16 +11,12 @@
 //! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
-use super::fused::{FusedOp, table};
 use crate::autograd::{Context, Function, Saved};
-use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::error::{Error, Result};
-use crate::kernel::Cost;
+use crate::error::{DTypeError, Error, Result, not_implemented};
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{FusedOp, Row, row, table};
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
@@ -275,11 +271,7 @@ unary! {
     /// The sine of an angle in radians.
     fn sin, sin_ => static SIN: Unary = Unary {
         operation: Operation::new("sin").node("SinBackward0"),
-        kernel: row! {
-            name: "sin", types: floats, geometry: Elements, cost: Costly,
-            parameters: [In(T), Out(T)],
-            twin: |args| map1::<T, T>(args, Cost::Costly, Float::sin_all),
-        },
+        kernel: row! { name: "sin", types: floats, cost: Costly, elements: Float::sin_all },
         saves: Input(|grad, x| grad.mul(&x.cos()?)),
         ints: IntInput::PromoteToF32,
         bools: BoolInput::AsInteger,
@@ -287,11 +279,7 @@ unary! {
     /// The cosine of an angle in radians.
     fn cos, cos_ => static COS: Unary = Unary {
         operation: Operation::new("cos").node("CosBackward0"),
-        kernel: row! {
-            name: "cos", types: floats, geometry: Elements, cost: Costly,
-            parameters: [In(T), Out(T)],
-            twin: |args| map1::<T, T>(args, Cost::Costly, Float::cos_all),
-        },
+        kernel: row! { name: "cos", types: floats, cost: Costly, elements: Float::cos_all },
         saves: Input(|grad, x| grad.mul(&x.sin()?.neg()?)),
         ints: IntInput::PromoteToF32,
         bools: BoolInput::AsInteger,

@@ -12,8 +12,7 @@ use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::{DTypeError, not_implemented};
+use crate::error::{DTypeError, Result, not_implemented};
 use crate::ops::elementwise::{Operand, check_in_place};
 use crate::ops::shape::{UNSAFE_VIEW, viewed};
 use crate::ops::{self, CastPolicy, Operation, operations};

@@ -9,8 +9,7 @@ use smallvec::SmallVec;
 
 use crate::autograd::error::AutogradError;
 use crate::dtype::{DType, Memory, with_dtype};
-use crate::error::dtype::DTypeError;
-use crate::error::{Error, Result};
+use crate::error::{DTypeError, Error, Result};
 use crate::ops::access::access;
 use crate::ops::plain;
 use crate::ops::plain::dense;

@@ -3,8 +3,7 @@
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, reshaped};
 use crate::ops::{self, Operation, operations};

@@ -252,15 +252,17 @@ pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result
     grad.reshape(&signed(&with_ones))?.expand(&signed(sizes))
 }
 
-/// Sums a tensor down to a shape that it was broadcast from (`Tensor.sum_to_size`).
-pub(crate) fn sum_to(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-    if x.sizes() == sizes {
-        return Ok(x.clone());
+impl Tensor {
+    /// Sums a tensor down to a shape that it was broadcast from (`Tensor.sum_to_size`).
+    pub(crate) fn sum_to_size(&self, sizes: &[usize]) -> Result<Tensor> {
+        if self.sizes() == sizes {
+            return Ok(self.clone());
+        }
+        let new = self.ndim() - sizes.len();
+        let repeated: Vec<i64> = (0..self.ndim())
+            .filter(|dim| *dim < new || (sizes[*dim - new] == 1 && self.sizes()[*dim] != 1))
+            .map(|dim| dim as i64)
+            .collect();
+        self.sum_dims(&repeated, true)?.reshape(&signed(sizes))
     }
-    let new = x.ndim() - sizes.len();
-    let repeated: Vec<i64> = (0..x.ndim())
-        .filter(|dim| *dim < new || (sizes[*dim - new] == 1 && x.sizes()[*dim] != 1))
-        .map(|dim| dim as i64)
-        .collect();
-    x.sum_dims(&repeated, true)?.reshape(&signed(sizes))
 }

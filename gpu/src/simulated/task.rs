@@ -1,24 +1,11 @@
-//! Pieces of work and their queues.
-
-use std::collections::VecDeque;
+//! Tasks: what the work in a stream does.
 
 use super::compiled::Compiled;
 use super::convolution::Convolution;
 use crate::base::collective::Collective;
 use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
-use crate::contract::driver::{DevicePtr, EventId, OpId, StreamId};
-
-/// A piece of work in a stream. It refers to memory by address, and sees the contents at the time when it runs.
-pub(super) struct Op {
-    pub(super) id: OpId,
-    /// The earliest start: a launch takes time to reach the device.
-    pub(super) earliest: u64,
-    pub(super) duration: u64,
-    /// `None` for markers in the stream, which take no time.
-    pub(super) engine: Option<usize>,
-    pub(super) task: Task,
-}
+use crate::contract::driver::{DevicePtr, EventId, OpId};
 
 #[allow(clippy::large_enum_variant)] // Most are kernels, and a box would cost an allocation each.
 pub(super) enum Task {
@@ -68,7 +55,16 @@ impl Task {
         if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
     }
 
-    /// Collectives run side by side. Otherwise one could block the link that its missing processes need.
+    /// The piece of work in another stream that it waits for.
+    pub(super) fn waits_for(&self) -> Option<(usize, OpId)> {
+        match self {
+            Task::Wait { stream, op, .. } => Some((*stream, *op)),
+            _ => None,
+        }
+    }
+
+    /// Collectives run side by side: if one kept the others off the link until all its processes arrived, those
+    /// processes might never arrive.
     pub(super) fn shares_its_engine(&self) -> bool {
         matches!(self, Task::Collective(_))
     }
@@ -99,40 +95,6 @@ impl End {
             End::Device { device, address } => End::Device { device, address: address + bytes as u64 },
             End::Pinned(address) => End::Pinned(address + bytes as u64),
         }
-    }
-}
-
-pub(super) struct Queue {
-    pub(super) id: StreamId,
-    /// Whether it is ordered with the default stream.
-    pub(super) blocking: bool,
-    pub(super) queue: VecDeque<Op>,
-    pub(super) head: Head,
-    pub(super) ended: u64,
-}
-
-/// The progress of a queue's first piece of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    /// It waits for other streams, or there is no work.
-    Waiting,
-    /// An engine may take it from this time on.
-    Ready(u64),
-    /// It has reached a collective at this time, and other processes may not have.
-    Arrived(u64),
-    /// `slices` slices are done. The next is due at `next`.
-    Running { start: u64, slices: usize, next: u64 },
-}
-
-impl Queue {
-    pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
-        let queue = VecDeque::new();
-        Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
-    }
-
-    /// Whether its work up to and including `op` has run.
-    pub(super) fn has_run(&self, op: OpId) -> bool {
-        self.queue.front().is_none_or(|front| front.id > op)
     }
 }
 
