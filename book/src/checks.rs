@@ -1,5 +1,5 @@
-//! The checks of a page's prose, after its directives are expanded. The page's list in `book/today` allows some
-//! mistakes.
+//! The checks of a page's prose, after its directives are expanded. The page's list in `book/known_mistakes` allows
+//! some mistakes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use crate::course::Course;
 use crate::digits::Exceptions;
 use crate::document::Page;
 use crate::english;
+use crate::known_mistakes::{Finding, KnownMistakes};
 use crate::links::files;
 use crate::mistake::{Mistake, Wrong};
 use crate::opened;
@@ -15,15 +16,14 @@ use crate::page::expand;
 use crate::score_page;
 use crate::seeds;
 use crate::shown_code;
-use crate::today::{Finding, Today};
 use crate::words::{MOST, Words};
 
 /// Findings, keyed by the check's name.
-type Found = BTreeMap<&'static str, Vec<Finding>>;
+type Findings = BTreeMap<&'static str, Vec<Finding>>;
 
-fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
-    let says_numbers = page.chapter().is_some() || page.path == "index.md";
-    let digits = if says_numbers { exceptions.findings(page) } else { Vec::new() };
+fn findings(course: &Course, page: &Page, exceptions: &Exceptions) -> Findings {
+    let checks_digits = page.chapter().is_some() || page.path == "index.md";
+    let digits = if checks_digits { exceptions.findings(page) } else { Vec::new() };
     let code = shown_code::findings(course, page);
     let english = english::findings(course, page);
     BTreeMap::from([("digits", digits), ("code", code), ("english", english)])
@@ -32,17 +32,17 @@ fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
 /// The mistakes of a page, except those of its list. `expanded` is the page with its directives expanded, unless that
 /// failed.
 pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mistake> {
-    let checked = || -> Result<Vec<Mistake>, Wrong> {
-        let (today, _) = Today::read(course, page.path)?;
-        let found = found(course, page, &Exceptions::read(course)?);
-        let passed = |(check, findings)| today.not_let_pass(check, findings);
-        let mut mistakes: Vec<Mistake> = found.into_iter().flat_map(passed).collect();
+    let check = || -> Result<Vec<Mistake>, Wrong> {
+        let (known, _) = KnownMistakes::read(course, page.path)?;
+        let findings = findings(course, page, &Exceptions::read(course)?);
+        let unlisted = |(check, findings)| known.unlisted(check, findings);
+        let mut mistakes: Vec<Mistake> = findings.into_iter().flat_map(unlisted).collect();
         let counted = expanded.map_or(0, |expanded| Words::of(expanded).counted());
-        if page.chapter().is_some() && counted > today.words() {
+        if page.chapter().is_some() && counted > known.word_limit() {
             let what = format!(
                 "{counted} words in sight, those in folds counted half: a chapter has at most {MOST}, and this one had {} \
                  (`cargo run --bin book -- words`)",
-                today.words()
+                known.word_limit()
             );
             mistakes.push(Mistake { file: page.file.to_owned(), line: 1, what });
         }
@@ -50,7 +50,7 @@ pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mis
         mistakes.extend(seeds::mistakes(course, page)?);
         Ok(mistakes)
     };
-    checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
+    check().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
 }
 
 /// Reports a chapter's page that exceeds the word limit when everything is unfolded.
@@ -77,84 +77,85 @@ pub fn evidence(course: &Course) -> Vec<Mistake> {
 pub struct Lists {
     /// Exceptions in `book/digits.toml`, each with its reason.
     pub exceptions: usize,
-    /// Known mistakes that `book/today` still allows.
-    pub let_pass: usize,
+    /// Known mistakes that `book/known_mistakes` still allows.
+    pub known: usize,
     /// Items in `book/seeds.toml` without a chapter.
     pub missing: usize,
     /// Unused or invalid entries, and lists without a page.
-    pub without_need: Vec<Mistake>,
+    pub unneeded: Vec<Mistake>,
 }
 
 pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
-    let looked = || -> Result<Lists, Wrong> {
+    let read = || -> Result<Lists, Wrong> {
         let pages = pages(course)?;
         let exceptions = Exceptions::read(course)?;
         let (missing, wrong) = seeds::missing(course)?;
         let mut lists = Lists {
             exceptions: exceptions.count(),
-            let_pass: 0,
+            known: 0,
             missing,
-            without_need: exceptions.without_need(&pages),
+            unneeded: exceptions.unneeded(&pages),
         };
-        lists.without_need.extend(wrong);
-        for file in of_no_page(course, &pages)? {
+        lists.unneeded.extend(wrong);
+        for file in files_without_page(course, &pages)? {
             let what = "no page has this name: take the file away".to_owned();
-            lists.without_need.push(Mistake { file, line: 1, what });
+            lists.unneeded.push(Mistake { file, line: 1, what });
         }
         for (path, text) in &pages {
-            let (today, Some(places)) = Today::read(course, path)? else { continue };
+            let (known, Some(places)) = KnownMistakes::read(course, path)? else { continue };
             let page = Page { file: &format!("book/chapters/{path}"), path, text };
-            lists.let_pass += today.count();
-            if let Some(at) = today.words_without_need(counted(course, &page, &today)?) {
+            lists.known += known.count();
+            if let Some(at) = known.unneeded_word_limit(word_count(course, &page, &known)?) {
                 let what = format!("{path} has no more than {MOST} words: take `words` out");
-                lists.without_need.push(places.mistake(at, what));
+                lists.unneeded.push(places.mistake(at, what));
             }
-            for (check, findings) in found(course, &page, &exceptions) {
-                for (at, key) in today.without_need(check, &findings) {
+            for (check, findings) in findings(course, &page, &exceptions) {
+                for (at, key) in known.unneeded(check, &findings) {
                     let what = format!(
-                        "`{key}` is mended: take it out of `{check}`, or let `cargo run --bin book -- today` do it"
+                        "`{key}` is mended: take it out of `{check}`, or let `cargo run --bin book -- prune` do it"
                     );
-                    lists.without_need.push(places.mistake(at, what));
+                    lists.unneeded.push(places.mistake(at, what));
                 }
             }
         }
         Ok(lists)
     };
-    looked().map_err(|wrong| wrong.mistakes("book", 1))
+    read().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// Removes fixed entries from the lists in `book/today`, and deletes lists that become empty. Returns the changed
+/// Removes fixed entries from the lists in `book/known_mistakes`, and deletes lists that become empty. Returns the changed
 /// files.
-pub fn shrink(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
-    let shrunk = || -> Result<Vec<String>, Wrong> {
+pub fn prune(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
+    let prune = || -> Result<Vec<String>, Wrong> {
         let exceptions = Exceptions::read(course)?;
         let pages = pages(course)?;
-        let mut changed = of_no_page(course, &pages)?;
+        let mut changed = files_without_page(course, &pages)?;
         for file in &changed {
             fs::remove_file(course.root().join(file))
                 .map_err(|error| format!("{file} cannot be deleted: {error}"))?;
         }
         for (path, text) in &pages {
-            let (today, Some(_)) = Today::read(course, path)? else { continue };
+            let (known, Some(_)) = KnownMistakes::read(course, path)? else { continue };
             let page = Page { file: &format!("book/chapters/{path}"), path, text };
-            let file = Today::file(path);
+            let file = KnownMistakes::file(path);
             let place = course.root().join(&file);
-            let written =
-                match today.shrunk(&found(course, &page, &exceptions), counted(course, &page, &today)?) {
-                    Some(left) if course.read(&file)? == left => continue,
-                    Some(left) => fs::write(place, left),
-                    None => fs::remove_file(place),
-                };
+            let written = match known
+                .pruned(&findings(course, &page, &exceptions), word_count(course, &page, &known)?)
+            {
+                Some(left) if course.read(&file)? == left => continue,
+                Some(left) => fs::write(place, left),
+                None => fs::remove_file(place),
+            };
             written.map_err(|error| format!("{file} cannot be written: {error}"))?;
             changed.push(file);
         }
         Ok(changed)
     };
-    shrunk().map_err(|wrong| wrong.mistakes("book", 1))
+    prune().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
 /// A report of the length of each chapter.
-pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
+pub fn word_report(course: &Course) -> Result<String, Vec<Mistake>> {
     let table = || -> Result<String, Wrong> {
         let mut table = format!(
             "{:30} {:>7} {:>7} {:>7} {:>7} {:>7}\n",
@@ -166,7 +167,7 @@ pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
                 let expanded = expand(course, &page).map_err(Wrong::Elsewhere)?;
                 let (words, opened) = (Words::of(&expanded), opened::words(&expanded));
                 let (open, folded, counted) = (words.open, words.folded, words.counted());
-                let most = Today::read(course, path)?.0.words();
+                let most = KnownMistakes::read(course, path)?.0.word_limit();
                 table += &format!("{path:30} {open:7} {folded:7} {counted:7} {most:7} {opened:7}\n");
             }
         }
@@ -176,19 +177,19 @@ pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
 }
 
 /// The word count of a page with a word limit. Other pages are not counted.
-fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> {
-    match today.has_words() {
+fn word_count(course: &Course, page: &Page, known: &KnownMistakes) -> Result<usize, Wrong> {
+    match known.has_word_limit() {
         true => Ok(Words::of(&expand(course, page).map_err(Wrong::Elsewhere)?).counted()),
         false => Ok(0),
     }
 }
 
-/// The files in `book/today` without a page.
-fn of_no_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
-    let folder = course.book().join("today");
+/// The files in `book/known_mistakes` without a page.
+fn files_without_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
+    let folder = course.book().join("known_mistakes");
     let files = if folder.exists() { files(&folder)? } else { BTreeMap::new() };
-    let lost = files.into_keys().filter(|file| !pages.contains_key(&file.replace(".toml", ".md")));
-    Ok(lost.map(|file| format!("book/today/{file}")).collect())
+    let orphans = files.into_keys().filter(|file| !pages.contains_key(&file.replace(".toml", ".md")));
+    Ok(orphans.map(|file| format!("book/known_mistakes/{file}")).collect())
 }
 
 /// Every page of the book, by its path relative to the chapters folder.

@@ -37,7 +37,7 @@ impl Moved {
         self.last.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn still_for(&self) -> Duration {
+    fn idle_time(&self) -> Duration {
         self.began.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
     }
 }
@@ -57,7 +57,7 @@ impl Clients {
             if self.0.len() < most.max(1) {
                 return;
             }
-            let all = self.0.iter().enumerate().map(|(place, (_, moved))| (moved.still_for(), place));
+            let all = self.0.iter().enumerate().map(|(place, (_, moved))| (moved.idle_time(), place));
             match all.max().filter(|(still, _)| *still >= PATIENCE) {
                 Some((_, place)) => self.0.swap_remove(place).0.abort(),
                 None => sleep(PAUSE).await,
@@ -72,7 +72,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    fn noted<T>(&self, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn note_activity<T>(&self, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Poll::Ready(Ok(_)) = &poll {
             self.moved.note();
         }
@@ -87,7 +87,7 @@ impl AsyncRead for Watched {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_read(context, into);
-        self.noted(poll)
+        self.note_activity(poll)
     }
 }
 
@@ -98,7 +98,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.noted(poll)
+        self.note_activity(poll)
     }
 
     // Without these two methods, each connection would copy its page.
@@ -108,7 +108,7 @@ impl AsyncWrite for Watched {
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.noted(poll)
+        self.note_activity(poll)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -104,7 +104,7 @@ impl Course {
     }
 
     /// The events of a chapter's lab in this run.
-    pub(crate) fn said(&self, number: &str, run: &str) -> Result<&'static [Event], String> {
+    pub(crate) fn lab_events(&self, number: &str, run: &str) -> Result<&'static [Event], String> {
         match number {
             recorded::CHAPTER => recorded::events(run),
             _ => self.events(self.lab(number)?, run),
@@ -117,7 +117,7 @@ impl Course {
         let run = lab.runs.iter().find(|known| known.name == run);
         let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name, all()))?;
         self.is_built_in()?;
-        let Ran { captured, printed } = captured(lab, run)?;
+        let LabRun { captured, printed } = captured(lab, run)?;
         let snapshot = lab.snapshot(run);
         let printed = printed.get_or_init(|| render_text::render(&without_measured(&captured.events)));
         output::check(&self.read(&snapshot)?, printed).map_err(|difference| {
@@ -150,7 +150,7 @@ impl Course {
             }
             _ => (flags, None),
         };
-        let captured = &ran(lab, &flags).captured;
+        let captured = &run_once(lab, &flags).captured;
         if captured.exit_code != 0 {
             let (code, errors) = (captured.exit_code, captured.errors.trim());
             return Err(format!("`{command}` ends with exit code {code}: {errors}"));
@@ -168,27 +168,27 @@ impl Course {
     }
 }
 
-struct Ran {
+struct LabRun {
     captured: Captured,
     /// The output without measured times, computed at the first request: pages request it for each of their pieces.
     printed: OnceLock<String>,
 }
 
-fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
+fn captured(lab: &Listed, run: &Run) -> Result<&'static LabRun, String> {
     let flags = [run.flags, run.steady].concat();
-    let ran = ran(lab, &flags);
-    match (ran.captured.exit_code, ran.captured.errors.as_str()) {
-        (0, "") => Ok(ran),
+    let run = run_once(lab, &flags);
+    match (run.captured.exit_code, run.captured.errors.as_str()) {
+        (0, "") => Ok(run),
         (_, errors) => Err(format!("{} fails or warns: {}", lab.command(&flags), errors.trim())),
     }
 }
 
 /// Runs a lab, at most once per process.
-fn ran(lab: &Listed, flags: &[&str]) -> &'static Ran {
-    type Runs = BTreeMap<String, &'static OnceLock<Ran>>;
+fn run_once(lab: &Listed, flags: &[&str]) -> &'static LabRun {
+    type Runs = BTreeMap<String, &'static OnceLock<LabRun>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let once = *runs.entry(lab.command(flags)).or_insert_with(|| Box::leak(Box::default()));
     drop(runs); // Lets other threads run other labs meanwhile.
-    once.get_or_init(|| Ran { captured: (lab.run)(flags), printed: OnceLock::new() })
+    once.get_or_init(|| LabRun { captured: (lab.run)(flags), printed: OnceLock::new() })
 }

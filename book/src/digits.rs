@@ -11,9 +11,9 @@ use toml::Spanned;
 
 use crate::course::Course;
 use crate::document::Page;
+use crate::known_mistakes::Finding;
 use crate::mistake::{Mistake, Wrong, line_of};
 use crate::prose::{Block, blocks, unwrapped};
-use crate::today::Finding;
 use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/digits.toml";
@@ -55,7 +55,7 @@ impl Exceptions {
     }
 
     /// Exceptions without a matching number or without a reason.
-    pub fn without_need(&self, pages: &BTreeMap<String, String>) -> Vec<Mistake> {
+    pub fn unneeded(&self, pages: &BTreeMap<String, String>) -> Vec<Mistake> {
         let mut wrong = Vec::new();
         for (page, exceptions) in &self.of_pages {
             let numbers = pages.get(page).map(|text| numbers(text)).unwrap_or_default();
@@ -251,7 +251,7 @@ fn is_year(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(page: &str) -> Vec<(String, String)> {
+    fn shown_and_words(page: &str) -> Vec<(String, String)> {
         numbers(page).into_iter().map(|number| (number.shown, number.words)).collect()
     }
 
@@ -259,20 +259,20 @@ mod tests {
     fn a_number_is_told_with_the_words_around_it() {
         let one = |shown: &str, words: &str| vec![(shown.to_owned(), words.to_owned())];
         assert_eq!(
-            said("It takes `a`\n  **512 bytes** of\nit, no more."),
+            shown_and_words("It takes `a`\n  **512 bytes** of\nit, no more."),
             one("512", "takes `a` **512 bytes** of")
         );
         assert_eq!(
-            said("and 40.70 + 13.30 + 16 is more"),
+            shown_and_words("and 40.70 + 13.30 + 16 is more"),
             one("40.70`, `13.30`, `16", "and 40.70 + 13.30 + 16 is more")
         );
-        assert_eq!(said("between −2 and 2."), one("2`, `2", "between −2 and 2."));
-        assert_eq!(said("| a | b |\n|---|---|\n| 12.x | c |"), one("12.x", "12.x"));
-        assert_eq!(said("At `4096` it is"), one("4096", "At `4096` it is"));
+        assert_eq!(shown_and_words("between −2 and 2."), one("2`, `2", "between −2 and 2."));
+        assert_eq!(shown_and_words("| a | b |\n|---|---|\n| 12.x | c |"), one("12.x", "12.x"));
+        assert_eq!(shown_and_words("At `4096` it is"), one("4096", "At `4096` it is"));
         for number in
             ["15360MiB", "100 %", "4096³", "64 × 64", "12,451,840", "19 times", "(69 billion)", "2⁻²⁴", "~5"]
         {
-            assert_eq!(said(&format!("It is {number} today")).len(), 1, "{number}");
+            assert_eq!(shown_and_words(&format!("It is {number} today")).len(), 1, "{number}");
         }
     }
 
@@ -301,12 +301,12 @@ mod tests {
             "```text\n5\n```\n\n<!-- 5 -->\n\n1. [a](5.md)\n2. <https://a.b/5>",
             "## 5. A part",
         ] {
-            assert_eq!(said(text), [], "{text}");
+            assert_eq!(shown_and_words(text), [], "{text}");
         }
         assert_eq!(
-            said("It needs CUDA. 12 of them"),
+            shown_and_words("It needs CUDA. 12 of them"),
             [("12".to_owned(), "needs CUDA. 12 of them".to_owned())]
         );
-        assert_eq!(said("## Why 5 parts").len(), 1);
+        assert_eq!(shown_and_words("## Why 5 parts").len(), 1);
     }
 }

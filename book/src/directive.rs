@@ -46,19 +46,19 @@ pub fn markdown(
         }
         ("room", []) => room_page::html(course),
         ("sheet", [chapter]) => guide::sheet(course, chapter),
-        ("lab-run", [lab]) if lab_12::is_meant(lab) => Ok(lab_12::run_it(course, page)?),
+        ("lab-run", [lab]) if lab_12::is_lab_12(lab) => Ok(lab_12::run_it(course, page)?),
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
-        ("lab-code", [lab, anchor]) if lab_12::is_meant(lab) => lab_12::code(course, page, anchor),
-        ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
+        ("lab-code", [lab, anchor]) if lab_12::is_lab_12(lab) => lab_12::code(course, page, anchor),
+        ("lab-code", [lab, anchor]) => lab_code::excerpt(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("predict", [id, run]) if run.starts_with("run=") => {
             // A prediction keeps its id when its section moves to another chapter's lab.
             let of_id = id.split('-').next().unwrap_or_default();
-            let events = course.said(page.chapter().unwrap_or(of_id), &run["run=".len()..])?;
+            let events = course.lab_events(page.chapter().unwrap_or(of_id), &run["run=".len()..])?;
             Ok(prediction::html(events, id)?)
         }
-        ("lab-source", [lab]) if lab_12::is_meant(lab) => lab_12::source(course, page),
-        ("lab-source", [lab]) => lab_code::whole(course, page, lab),
+        ("lab-source", [lab]) if lab_12::is_lab_12(lab) => lab_12::source(course, page),
+        ("lab-source", [lab]) => lab_code::full_source(course, page, lab),
         ("source-part", [path, anchor]) => Ok(source_part(course, path, anchor)?),
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
@@ -78,7 +78,7 @@ pub fn markdown(
         ("ending", []) => ending::html(course),
         ("final", []) => assessment::html(course),
         ("profiles", []) => Ok(how_wrong::profiles()),
-        ("turns", []) => Ok(how_wrong::turns(course)?),
+        ("turns", []) => Ok(how_wrong::changed_sentences(course)?),
         ("cards", []) => cards::cards(course),
         ("cheat-sheet", []) => cheat_sheet::markdown(course, &up(page.path)),
         ("exercises", [chapter]) => exercises::markdown(course, page, chapter),

@@ -10,7 +10,7 @@ use crate::mistake::Wrong;
 
 /// Both as HTML and Markdown.
 pub fn html(course: &Course) -> Result<String, Wrong> {
-    let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
+    let runs = |lab: &str, run: &str| Ok(course.lab_events(lab, run)?.into());
     let Ending { moments, now, ways } = Ending::read(course.root(), &runs, None)?;
     let caption = "What you found out, chapter by chapter: each box compares figures of a lab, in bars to one scale. Times are modelled.";
     let drawn = picture(&drawing::moments::picture(&moments), caption);

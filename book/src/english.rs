@@ -6,10 +6,10 @@ use regex::Regex;
 
 use crate::course::Course;
 use crate::document::Page;
+use crate::known_mistakes::Finding;
 use crate::literals::literals;
 use crate::mistake::{Mistake, line_of};
 use crate::prose::{blocks, unwrapped};
-use crate::today::Finding;
 
 /// A pattern to find in a sentence whose code and figures are `xxx`, its exceptions, and the suggested wording.
 struct Rule {
@@ -91,7 +91,7 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for block in blocks(page.text) {
         let raw = &page.text[block.range.clone()];
-        found(page.file, page.text, block.range.start, raw, &block.text, &mut findings);
+        check_text(page.file, page.text, block.range.start, raw, &block.text, &mut findings);
     }
     let mut others: Vec<(String, &str)> = Vec::new();
     // For a chapter with several pages, only once.
@@ -113,14 +113,14 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
         // A missing file is reported where it is needed.
         let Ok(source) = course.read(&file) else { continue };
         for text in literals(&source, comment) {
-            found(&file, &source, text.at, &text.raw, &text.covered, &mut findings);
+            check_text(&file, &source, text.at, &text.raw, &text.covered, &mut findings);
         }
     }
     findings
 }
 
 /// The findings in a text at a byte offset of a file.
-fn found(file: &str, source: &str, at: usize, raw: &str, covered: &str, findings: &mut Vec<Finding>) {
+fn check_text(file: &str, source: &str, at: usize, raw: &str, covered: &str, findings: &mut Vec<Finding>) {
     let (text, places) = unwrapped(covered);
     for (start, sentence) in sentences(&text) {
         for (rule, finds, unless) in compiled() {
@@ -205,7 +205,14 @@ mod tests {
     fn said(text: &str) -> Vec<String> {
         let mut findings = Vec::new();
         for block in blocks(text) {
-            found("x.md", text, block.range.start, &text[block.range.clone()], &block.text, &mut findings);
+            check_text(
+                "x.md",
+                text,
+                block.range.start,
+                &text[block.range.clone()],
+                &block.text,
+                &mut findings,
+            );
         }
         findings.iter().map(|finding| finding.mistake.to_string()).collect()
     }

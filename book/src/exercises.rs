@@ -38,12 +38,12 @@ pub fn markdown(course: &Course, page: &Page, chapter: &str) -> Result<String, W
          file into the folder `exercises`, and checks it whenever you save.\n\n",
     );
     for exercise in exercises {
-        markdown += &one(exercise)?;
+        markdown += &exercise_html(exercise)?;
     }
     Ok(markdown)
 }
 
-fn one(exercise: &Exercise) -> Result<String, String> {
+fn exercise_html(exercise: &Exercise) -> Result<String, String> {
     let Exercise { id, title, task, hints, wrong, .. } = exercise;
     let kind = match exercise.kind {
         Kind::Fix => "Fix it",
@@ -97,7 +97,7 @@ fn form(exercise: &Exercise) -> Result<String, String> {
             html += &format!(
                 "<div class=\"choice\"><label><input type=\"radio\" name=\"{id} {place}\" value=\"{option}\"{checked}> {}</label>\
                  </div>\n",
-                shown(&choices, place, option)
+                option_html(&choices, place, option)
             );
         }
         html += "</fieldset>\n";
@@ -119,7 +119,7 @@ fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     options
 }
 
-fn shown(choices: &Choices, place: usize, option: usize) -> String {
+fn option_html(choices: &Choices, place: usize, option: usize) -> String {
     let parts = pieces::shown(choices, place, option);
     if parts.is_empty() {
         return "nothing".to_owned();

@@ -167,7 +167,7 @@ fn predictions(course: &Course, number: &str, page: &str) -> usize {
     let asked = page.lines().filter_map(|line| {
         let (id, run) =
             line.trim_end().strip_prefix("{{#predict ")?.strip_suffix("}}")?.split_once(" run=")?;
-        let events = course.said(number, run).ok()?;
+        let events = course.lab_events(number, run).ok()?;
         events.iter().find_map(|event| match event {
             labs::Event::Prediction(prediction) if prediction.id == id => Some(prediction.gates()),
             _ => None,

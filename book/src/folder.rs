@@ -24,7 +24,7 @@ pub struct Folder {
 
 /// The state of a page's path.
 #[derive(PartialEq, Eq)]
-enum Found {
+enum Entry {
     Nothing,
     /// A file that this program wrote, with its hash.
     Written(u64),
@@ -55,7 +55,7 @@ impl Folder {
 
     /// Checks that each page's path is free or has a file of this program. The error names another file.
     pub fn check(&self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
-        let Some(path) = pages.keys().find(|path| self.found(path) == Found::Other) else { return Ok(()) };
+        let Some(path) = pages.keys().find(|path| self.entry(path) == Entry::Other) else { return Ok(()) };
         let what = match self.written.iter().any(|(written, _)| written == path) {
             true => "has changed since `book build` wrote it",
             false => "was not written by `book build`, and a page belongs there",
@@ -75,12 +75,12 @@ impl Folder {
         // If this build is interrupted, the next one needs both sets.
         self.write(LIST, list(self.written.union(&new)).as_bytes())?;
         for ((path, hash), bytes) in new.iter().zip(pages.values()) {
-            if self.found(path) != Found::Written(*hash) {
+            if self.entry(path) != Entry::Written(*hash) {
                 self.write(path, bytes)?;
             }
         }
         for (path, _) in &self.written {
-            if !pages.contains_key(path) && matches!(self.found(path), Found::Written(_)) {
+            if !pages.contains_key(path) && matches!(self.entry(path), Entry::Written(_)) {
                 fs::remove_file(self.path.join(path))?;
                 // Delete folders that are empty now.
                 let within = Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new(""));
@@ -92,23 +92,23 @@ impl Folder {
 
     /// The state of a path. A symbolic link, and anything behind one, counts as foreign, since it may lead out of the
     /// folder.
-    fn found(&self, path: &str) -> Found {
+    fn entry(&self, path: &str) -> Entry {
         let within: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
         for folder in within.into_iter().rev().filter(|folder| *folder != Path::new("")) {
             match fs::symlink_metadata(self.path.join(folder)) {
                 Ok(metadata) if metadata.is_dir() => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => return Found::Nothing,
-                _ => return Found::Other,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Entry::Nothing,
+                _ => return Entry::Other,
             }
         }
         let file = self.path.join(path);
         match fs::symlink_metadata(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Found::Nothing,
+            Err(error) if error.kind() == ErrorKind::NotFound => Entry::Nothing,
             Ok(metadata) if metadata.is_file() => match fs::read(file).map(|bytes| hash(bytes.into_iter())) {
-                Ok(hash) if self.written.contains(&(path.to_owned(), hash)) => Found::Written(hash),
-                _ => Found::Other,
+                Ok(hash) if self.written.contains(&(path.to_owned(), hash)) => Entry::Written(hash),
+                _ => Entry::Other,
             },
-            _ => Found::Other,
+            _ => Entry::Other,
         }
     }
 

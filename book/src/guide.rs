@@ -216,7 +216,7 @@ fn predictions(
     for page in chapter.page().into_iter().chain(parts) {
         let text = course.read(&format!("book/chapters/{page}"))?;
         for asked in score::asked(&text, chapter.number()) {
-            let events = course.said(chapter.number(), &asked.run)?;
+            let events = course.lab_events(chapter.number(), &asked.run)?;
             let prediction = events.iter().find_map(|event| match event {
                 Event::Prediction(prediction) if prediction.id == asked.id => Some(prediction),
                 _ => None,
@@ -280,7 +280,7 @@ fn discussions(course: &Course, number: &str) -> Result<Vec<Discussion>, Wrong> 
 fn quiz(course: &Course, number: &str) -> Result<Quiz, Wrong> {
     let file = format!("{}/{number}.toml", questions::FOLDER);
     let text = course.read(&file)?;
-    let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
+    let runs = |lab: &str, run: &str| Ok(course.lab_events(lab, run)?.into());
     let objectives = questions::objectives(course.root(), number)?;
     questions::read(number, &text, &objectives, &runs)
         .map_err(|mistakes| Wrong::Here(format!("{file}: {}", mistakes[0].1)))

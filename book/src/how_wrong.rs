@@ -11,12 +11,12 @@ use crate::course::Course;
 use crate::output;
 
 pub fn profiles() -> String {
-    let cards = ALL.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
-    let hosts = HOSTS.iter().map(|host| of_set(*host, host.name, &format!("--host {}", host.key)));
+    let cards = ALL.iter().map(|card| set_section(*card, card.name, &format!("--gpu sim:{}", card.key)));
+    let hosts = HOSTS.iter().map(|host| set_section(*host, host.name, &format!("--host {}", host.key)));
     cards.chain(hosts).collect()
 }
 
-fn of_set<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
+fn set_section<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
     let [guesses, all] = model::guesses(set);
     let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
     let table = output::table(&model::table(set));
@@ -27,7 +27,7 @@ fn of_set<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
 }
 
 /// A sentence that differs when a guess is halved or doubled, and the changes that cause it.
-struct Turned<'a> {
+struct ChangedSentence<'a> {
     lab: &'a str,
     section: &'a str,
     before: &'a str,
@@ -37,23 +37,23 @@ struct Turned<'a> {
 }
 
 /// The changing sentences, from the file of `sensitivity`.
-pub fn turns(course: &Course) -> Result<String, String> {
+pub fn changed_sentences(course: &Course) -> Result<String, String> {
     let text = course.read(FILE)?;
-    let (mut all, mut turned) = (BTreeMap::new(), Vec::<Turned>::new());
+    let (mut all, mut changed) = (BTreeMap::new(), Vec::<ChangedSentence>::new());
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         match line.split('\t').collect::<Vec<_>>()[..] {
             ["sentences", _, card, count] => {
                 let count: usize = count.parse().map_err(|_| format!("{FILE}:{}: no count", index + 1))?;
-                *all.entry(place_of(card)).or_insert(0) += count;
+                *all.entry(card_index(card)).or_insert(0) += count;
             }
             ["turn", lab, section, card, figure, became, before, after] => {
-                let is_known = |known: &&mut Turned| {
+                let is_known = |known: &&mut ChangedSentence| {
                     (known.lab, known.section, known.before, known.after) == (lab, section, before, after)
                 };
                 let when = [card, figure, became];
-                match turned.iter_mut().find(is_known) {
+                match changed.iter_mut().find(is_known) {
                     Some(known) => known.when.push(when),
-                    None => turned.push(Turned { lab, section, before, after, when: vec![when] }),
+                    None => changed.push(ChangedSentence { lab, section, before, after, when: vec![when] }),
                 }
             }
             _ => return Err(format!("{FILE}:{}: no line of its kind: `{line}`", index + 1)),
@@ -63,37 +63,38 @@ pub fn turns(course: &Course) -> Result<String, String> {
     let mut markdown = String::new();
     for (place, count) in all {
         let Some(card) = PROFILES.get(place).map(|profile| profile.key) else { continue };
-        let on_card = turned.iter().filter(|turned| turned.when.iter().any(|[on, ..]| *on == card));
-        let turning: BTreeSet<_> =
-            on_card.map(|turned| (turned.lab, turned.section, turned.before)).collect();
-        markdown += &format!("- `sim:{card}`: {} of {count} sentences and answers change.\n", turning.len());
+        let on_card = changed.iter().filter(|changed| changed.when.iter().any(|[on, ..]| *on == card));
+        let on_this_card: BTreeSet<_> =
+            on_card.map(|changed| (changed.lab, changed.section, changed.before)).collect();
+        markdown +=
+            &format!("- `sim:{card}`: {} of {count} sentences and answers change.\n", on_this_card.len());
     }
     let head = ["lab, section", "the lab says", "it would say", "if this guess were"];
-    let table = turned.iter().fold(Table::new(head), |table, turned| {
-        let place = format!("{}, {}", turned.lab.trim_start_matches("lab-"), turned.section);
-        table.row(row![place, said(turned.before), said(turned.after), causes(&turned.when)])
+    let table = changed.iter().fold(Table::new(head), |table, changed| {
+        let place = format!("{}, {}", changed.lab.trim_start_matches("lab-"), changed.section);
+        table.row(row![place, cell(changed.before), cell(changed.after), describe_causes(&changed.when)])
     });
     Ok(format!("{markdown}\n{}", output::table(&table)))
 }
 
-fn place_of(card: &str) -> usize {
+fn card_index(card: &str) -> usize {
     PROFILES.iter().position(|profile| profile.key == card).unwrap_or(PROFILES.len())
 }
 
 /// Plain text for a table cell, with a placeholder for missing text.
-fn said(words: &str) -> String {
+fn cell(words: &str) -> String {
     if words.is_empty() { "(nothing)".to_owned() } else { words.replace('`', "") }
 }
 
 /// `t4: dispatch halved, kernel_gap doubled; h200: dispatch halved`
-fn causes(when: &[[&str; 3]]) -> String {
+fn describe_causes(when: &[[&str; 3]]) -> String {
     let of_card = |changes: &[[&str; 3]]| {
         let changed: Vec<String> =
             changes.iter().map(|[_, figure, became]| format!("{figure} {became}")).collect();
         format!("{}: {}", changes[0][0], changed.join(", "))
     };
     let mut when = when.to_vec();
-    when.sort_by_key(|[card, ..]| place_of(card));
+    when.sort_by_key(|[card, ..]| card_index(card));
     when.chunk_by(|one, next| one[0] == next[0]).map(of_card).collect::<Vec<_>>().join("; ")
 }
 
@@ -104,12 +105,12 @@ mod tests {
     #[test]
     fn causes_stand_together_by_card() {
         let when = [["t4", "a", "halved"], ["h200", "a", "doubled"], ["t4", "b", "doubled"]];
-        assert_eq!(causes(&when), "t4: a halved, b doubled; h200: a doubled");
+        assert_eq!(describe_causes(&when), "t4: a halved, b doubled; h200: a doubled");
     }
 
     #[test]
     fn no_mark_of_code_is_shown_as_it_is_written() {
-        let page = turns(&Course::here()).unwrap();
+        let page = changed_sentences(&Course::here()).unwrap();
         assert!(page.contains("WINOGRAD_"), "{page}");
         let cells: String = page.lines().filter(|line| !line.starts_with("- ")).collect();
         assert!(!cells.contains('`'), "{cells}");

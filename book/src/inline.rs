@@ -19,7 +19,7 @@ pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {
         match words[..] {
             _ if before.ends_with('\\') => expanded += whole,
             ["figure", ..] => {
-                let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
+                let runs = |lab: &str, run: &str| Ok(course.lab_events(lab, run)?.into());
                 let shown = questions::figure(&words, &runs)?;
                 expanded += &html::bytes(&shown.text, shown.exact.as_deref());
             }

@@ -50,7 +50,7 @@ pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
         .map_err(|_| format!("no puzzle `{name}`: say {}", choices_of(course, PUZZLES, "")))?;
     let number = &name[..name.find('-').unwrap_or(name.len())];
     let attributes = format!(" id=\"puzzle-{name}\" data-name=\"puzzle-{number}.cu\" data-puzzle=\"{name}\"");
-    judged(&start, &attributes, &format!("puzzle {number}"))
+    puzzle_html(&start, &attributes, &format!("puzzle {number}"))
         .ok_or_else(|| format!("{file}: its first lines are not `// Puzzle 05: …`, `//` and the task"))
 }
 
@@ -64,13 +64,13 @@ pub fn case(course: &Course, name: &str) -> Result<String, String> {
         .read(&file)
         .map_err(|_| format!("no case `{name}`: say {}", choices_of(course, CASES, ".cu")))?;
     let attributes = format!(" id=\"case-{name}\" data-name=\"{name}.cu\" data-case=\"{name}\"");
-    judged(&start, &attributes, &format!("case {name}"))
+    puzzle_html(&start, &attributes, &format!("case {name}"))
         .ok_or_else(|| format!("{file}: its first lines are not `// Case: …`, `//` and the story"))
 }
 
 /// The task from a file's first comment, and an editor with the rest, which the page judges.
-fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
-    let (title, task, code) = parts(start)?;
+fn puzzle_html(start: &str, attributes: &str, command: &str) -> Option<String> {
+    let (title, task, code) = split_start(start)?;
     let printed = format!(
         "### {}\n\n{task}\n<p class=\"puzzle-state\"></p>\n\n{}",
         title.replace('_', " "),
@@ -169,7 +169,7 @@ fn table(text: &str) -> Option<String> {
 }
 
 /// The title, the task as HTML, and the code of a starter file; `None` without a title or a task.
-fn parts(start: &str) -> Option<(&str, String, &str)> {
+fn split_start(start: &str) -> Option<(&str, String, &str)> {
     let (first, rest) = start.split_once('\n')?;
     let title = first.strip_prefix("// ").filter(|title| title.contains(": "))?;
     let end =
@@ -228,9 +228,9 @@ mod tests {
     fn a_puzzle_has_its_title_task_and_code() {
         let start = "// Puzzle 05: a < b\n//\n// Write `x[i]`\n// to *out*.\n//\n// Then stop.\n\n__global__ void k() {\n}\n";
         let task = "<p>Write <code>x[i]</code> to *out*.</p>\n<p>Then stop.</p>\n".to_owned();
-        assert_eq!(parts(start), Some(("Puzzle 05: a < b", task, "__global__ void k() {\n}\n")));
-        assert_eq!(parts("// Puzzle 05: a\n\nint x;\n"), None);
-        assert_eq!(parts("int x;\n"), None);
+        assert_eq!(split_start(start), Some(("Puzzle 05: a < b", task, "__global__ void k() {\n}\n")));
+        assert_eq!(split_start("// Puzzle 05: a\n\nint x;\n"), None);
+        assert_eq!(split_start("int x;\n"), None);
     }
 
     #[test]

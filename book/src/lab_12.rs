@@ -24,7 +24,7 @@ const PYTHON: [&str; 2] = ["labs/lab_12/python/launch.py", "labs/lab_12/python/a
 /// The commands of the chapter with descriptions. A test of the lab runs them.
 const COMMANDS: &str = "labs/lab_12/commands.txt";
 
-pub fn is_meant(lab: &str) -> bool {
+pub fn is_lab_12(lab: &str) -> bool {
     lab == recorded::CHAPTER
 }
 

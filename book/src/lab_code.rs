@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::python::{self, Part};
 
 /// The part of a lab with this anchor. If PyTorch has an anchor of the same name, both appear as tabs: see `both.js`.
-pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<String, Wrong> {
+pub fn excerpt(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let sources = course.sources(lab)?;
     let (path, line, code) = anchor_of(&sources, anchor)?;
@@ -42,7 +42,7 @@ pub(crate) fn beside(link: &str, (path, line, code): (&str, usize, &str), python
 }
 
 /// The whole source of a lab, and its PyTorch programs.
-pub fn whole(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
+pub fn full_source(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let file = |language: &str, (path, text): &(String, String)| {
         let code = fence(language, &anchor::without_marks(text));

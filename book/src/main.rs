@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use book::builder::{Site, default_folder, pages};
+use book::compile_progress::CompileProgress;
 use book::folder::Folder;
 use book::links;
 use book::packed::{pack, pages_of_another_process};
@@ -16,7 +17,6 @@ use book::player;
 use book::publish::Modules;
 use book::room::Place;
 use book::server::{BookServer, Limits};
-use book::told::Compiling;
 use book::watch::Files;
 use book::{Course, Mistake, checks, lines, preprocessor, publish};
 use clap::{Parser, Subcommand};
@@ -63,8 +63,8 @@ enum Command {
     },
     /// Count the words of each chapter that a reader sees
     Words,
-    /// Take out of `book/today` what is mended
-    Today,
+    /// Remove fixed entries from `book/known_mistakes`
+    Prune,
     /// The pages for `serve`, on stdout; not for people
     #[command(hide = true)]
     Pages,
@@ -98,7 +98,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
             "--course {}: this is not a checkout of the course: it has no book/book.toml",
             root.display()
         );
-        return Err(refused(why));
+        return Err(usage_error(why));
     }
     match cli.command {
         Command::Build { dest_dir, no_player } => {
@@ -107,7 +107,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
         Command::Serve { port, listen, pages, no_player } => {
             let place = match &listen {
                 None => None,
-                Some(listen) => Some(Place::named(listen, port).map_err(refused)?),
+                Some(listen) => Some(Place::named(listen, port).map_err(usage_error)?),
             };
             match pages {
                 Some(folder) => serve_built(&folder, &server(place, port)?),
@@ -119,7 +119,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
             io::stdout().write_all(&pack(&pages)).map_err(failed)
         }
         Command::Words => words(&course()),
-        Command::Today => today(&course()),
+        Command::Prune => prune(&course()),
         Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
             "html" => Ok(()),
             _ => Err(Stop { message: String::new(), exit_code: 1 }),
@@ -132,14 +132,14 @@ fn run(cli: Cli) -> Result<(), Stop> {
 }
 
 fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Result<(), Stop> {
-    let filled = Folder::open(folder).map_err(refused)?;
+    let filled = Folder::open(folder).map_err(usage_error)?;
     let pages = pages(course(), Site::Configured).map_err(failed)?;
     let modules = match with_player {
         true => compiled(&course(), &mut |_| ()),
         false => Modules::none(LEFT_OUT),
     };
     let pages = finished(&course(), pages, modules)?;
-    filled.check(&pages).map_err(refused)?;
+    filled.check(&pages).map_err(usage_error)?;
     filled.fill(&pages).map_err(failed)?;
     to_stdout(&format!("{}\n", folder.join("index.html").display()));
     Ok(())
@@ -159,23 +159,23 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     };
     changed(&modules);
     // The modules that compile in seconds come first.
-    let mut telling = Compiling::new("what explains errors");
-    let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
-    telling.end();
+    let mut progress = CompileProgress::new("what explains errors");
+    let errors = player::errors(course, &mut |step| drop(progress.report(step)));
+    progress.end();
     modules.errors = errors.map_err(|why| left_out("the pages will not explain errors", &why));
     changed(&modules);
-    let mut telling = Compiling::new("the emulator of CUDA C++");
-    let kernels = player::kernels(course, &mut |step| drop(telling.tell(step)));
-    telling.end();
+    let mut progress = CompileProgress::new("the emulator of CUDA C++");
+    let kernels = player::kernels(course, &mut |step| drop(progress.report(step)));
+    progress.end();
     modules.kernels = kernels.map_err(|why| left_out("the pages will not run kernels", &why));
     changed(&modules);
-    let mut telling = Compiling::new("the labs");
+    let mut progress = CompileProgress::new("the labs");
     let labs = player::labs(course, &mut |step| {
-        let how_far = telling.tell(step);
+        let how_far = progress.report(step);
         modules.labs = Err(format!("The labs are being compiled: {how_far}. Run will be here."));
         changed(&modules);
     });
-    telling.end();
+    progress.end();
     if let Err(why) = labs {
         // Then the exercises cannot be compiled either.
         let why = left_out("the pages will not run the labs", &why);
@@ -186,19 +186,19 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     modules.labs = labs;
     modules.exercises = Err("The check of the exercises is being compiled.".to_owned());
     changed(&modules);
-    let mut telling = Compiling::new("the check of the exercises");
+    let mut progress = CompileProgress::new("the check of the exercises");
     let exercises = player::exercises(course, &mut |step| {
-        let how_far = telling.tell(step);
+        let how_far = progress.report(step);
         modules.exercises = Err(format!("The check of the exercises is being compiled: {how_far}."));
         changed(&modules);
     });
-    telling.end();
+    progress.end();
     modules.exercises = exercises.map_err(|why| left_out("the pages will not check the exercises", &why));
     modules.assessment = Err("The final assessment is being compiled.".to_owned());
     changed(&modules);
-    let mut telling = Compiling::new("the final assessment");
-    let assessment = player::assessment(course, &mut |step| drop(telling.tell(step)));
-    telling.end();
+    let mut progress = CompileProgress::new("the final assessment");
+    let assessment = player::assessment(course, &mut |step| drop(progress.report(step)));
+    progress.end();
     modules.assessment =
         assessment.map_err(|why| left_out("the page of the final assessment will not run", &why));
     changed(&modules);
@@ -223,12 +223,12 @@ fn finished(
 
 fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     let (name, is_open) =
-        place.as_ref().map_or((None, false), |place| (Some(place.names[0].clone()), place.is_open()));
+        place.as_ref().map_or((None, false), |place| (Some(place.names[0].clone()), place.is_public()));
     let server = match place {
         None => BookServer::start(port, Limits::default()),
         Some(place) => BookServer::start_at(place, Limits::of_a_room()),
     };
-    let server = server.map_err(refused)?;
+    let server = server.map_err(usage_error)?;
     let address =
         name.map_or(server.address().to_string(), |name| format!("{name}:{}", server.address().port()));
     to_stdout(&format!("The book is at http://{address}; Ctrl-C ends this.\n"));
@@ -242,12 +242,12 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
 
 fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
     if !folder.join("index.html").is_file() {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "--pages {}: there is no book in this folder: it has no index.html",
             folder.display()
         )));
     }
-    server.show_for_good(links::files(folder).map_err(refused)?);
+    server.show_permanently(links::files(folder).map_err(usage_error)?);
     server.serve();
     Ok(())
 }
@@ -332,25 +332,25 @@ fn show_and_compile(
 }
 
 fn words(course: &Course) -> Result<(), Stop> {
-    to_stdout(&checks::words(course).map_err(told)?);
+    to_stdout(&checks::word_report(course).map_err(stop_with)?);
     Ok(())
 }
 
-fn told(mistakes: Vec<Mistake>) -> Stop {
+fn stop_with(mistakes: Vec<Mistake>) -> Stop {
     failed(lines(&mistakes).join("\n"))
 }
 
-fn today(course: &Course) -> Result<(), Stop> {
-    let changed = checks::shrink(course).map_err(told)?;
-    let left = checks::lists(course).map_err(told)?;
+fn prune(course: &Course) -> Result<(), Stop> {
+    let changed = checks::prune(course).map_err(stop_with)?;
+    let left = checks::lists(course).map_err(stop_with)?;
     to_stdout(&changed.iter().map(|file| format!("{file}: shorter, or gone\n")).collect::<String>());
     to_stdout(&format!(
-        "{} to mend in book/today; {} exceptions in book/digits.toml.\n",
-        left.let_pass, left.exceptions
+        "{} to mend in book/known_mistakes; {} exceptions in book/digits.toml.\n",
+        left.known, left.exceptions
     ));
-    match left.without_need.is_empty() {
+    match left.unneeded.is_empty() {
         true => Ok(()),
-        false => Err(told(left.without_need)),
+        false => Err(stop_with(left.unneeded)),
     }
 }
 
@@ -358,6 +358,6 @@ fn failed(what: impl ToString) -> Stop {
     Stop { message: format!("{}\n", what.to_string()), exit_code: 1 }
 }
 
-fn refused(what: String) -> Stop {
+fn usage_error(what: String) -> Stop {
     wrong(what)
 }

@@ -29,7 +29,7 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Whether the rendered text contains a letter or a digit.
-pub fn says_something(text: &str) -> bool {
+pub fn has_words(text: &str) -> bool {
     new_cmark_parser(text, &MarkdownOptions::default()).any(|event| match event {
         Event::Text(text) | Event::Code(text) => text.contains(char::is_alphanumeric),
         _ => false,

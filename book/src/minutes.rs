@@ -50,7 +50,7 @@ impl Work {
         }
     }
 
-    pub fn and(self, other: Work) -> Work {
+    pub fn plus(self, other: Work) -> Work {
         Work {
             words: self.words + other.words,
             predictions: self.predictions + other.predictions,
@@ -73,7 +73,7 @@ impl Work {
     }
 }
 
-pub fn told(expanded: String) -> String {
+pub fn fill_minutes(expanded: String) -> String {
     if !expanded.contains(PLACEHOLDER) {
         return expanded;
     }
@@ -123,6 +123,6 @@ mod tests {
     #[test]
     fn a_page_says_its_minutes() {
         let page = format!("{PLACEHOLDER}{}", "word ".repeat(1000));
-        assert!(told(page).starts_with("<p class=\"minutes\">About 5 minutes</p>\n\nword "));
+        assert!(fill_minutes(page).starts_with("<p class=\"minutes\">About 5 minutes</p>\n\nword "));
     }
 }

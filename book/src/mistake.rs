@@ -21,12 +21,12 @@ impl Display for Mistake {
 
 /// One line per mistake. A mistake with the same cause in several places is reported once, at the first place.
 pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
-    let mut told: Vec<(&Mistake, BTreeSet<(&str, usize)>)> = Vec::new();
+    let mut grouped: Vec<(&Mistake, BTreeSet<(&str, usize)>)> = Vec::new();
     for mistake in mistakes {
         let place = (mistake.file.as_str(), mistake.line);
-        match told.iter_mut().find(|(first, _)| first.what == mistake.what) {
+        match grouped.iter_mut().find(|(first, _)| first.what == mistake.what) {
             Some((_, places)) => drop(places.insert(place)),
-            None => told.push((mistake, BTreeSet::from([place]))),
+            None => grouped.push((mistake, BTreeSet::from([place]))),
         }
     }
     let line = |(first, places): &(&Mistake, BTreeSet<_>)| match places.len() - 1 {
@@ -34,7 +34,7 @@ pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
         1 => format!("{first} (and 1 more place)"),
         more => format!("{first} (and {more} more places)"),
     };
-    told.iter().map(line).collect()
+    grouped.iter().map(line).collect()
 }
 
 pub fn line_of(text: &str, byte: usize) -> usize {

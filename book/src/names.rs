@@ -24,7 +24,7 @@ pub const LINES: [(&str, &str); 35] = [
     ("lab-output", "{{#lab-output 03 4 run=t4}}"),
     ("predict", "{{#predict 03-steps run=t4}}"),
     ("lab-source", "{{#lab-source 03}}"),
-    ("source-part", "{{#source-part tensor/src/enter.rs enter}}"),
+    ("source-part", "{{#source-part tensor/src/operation.rs enter}}"),
     ("kernel", "{{#kernel vector_add}}"),
     ("puzzle", "{{#puzzle 05-shared}}"),
     ("case", "{{#case off_by_one}}"),

@@ -13,7 +13,7 @@
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's prose; `part=steps` shows the part after the prediction `03-steps` |
 //! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer from this run; the text after it is folded up to the next heading, or, for a question to think about, up to the next question |
 //! | `{{#lab-source 03}}` | the whole source of the lab, and its PyTorch programs |
-//! | `{{#source-part tensor/src/enter.rs enter}}` | the part of a source of the tensor crate between its anchors |
+//! | `{{#source-part tensor/src/operation.rs enter}}` | the part of a source of the tensor crate between its anchors |
 //! | `{{#what-if step}}` | an experiment with sliders, in its initial state: see `what_if.rs` |
 //! | `{{#timelines}}` | a drop box for timeline files |
 //! | `{{#offline}}` | a button that saves the whole book for reading offline |
@@ -51,7 +51,7 @@ use crate::block::Block;
 use crate::course::Course;
 pub use crate::document::Page;
 use crate::inline::with_figures;
-use crate::minutes::told;
+use crate::minutes::fill_minutes;
 use crate::mistake::Mistake;
 use crate::names::BLOCKS;
 use crate::prediction::{END, Fold};
@@ -173,7 +173,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
         }
     }
-    if mistakes.is_empty() { Ok(told(expanded)) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(fill_minutes(expanded)) } else { Err(mistakes) }
 }
 
 /// `{{/map}}` → `map`

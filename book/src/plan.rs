@@ -81,7 +81,7 @@ impl Chapter {
     /// The work in class of all its pages except the optional ones.
     pub fn work(&self) -> Work {
         let parts = self.part.iter().filter(|part| !part.optional);
-        parts.fold(self.work, |work, part| work.and(part.work))
+        parts.fold(self.work, |work, part| work.plus(part.work))
     }
 
     /// All its pages, each with its title.

@@ -10,7 +10,7 @@ pub fn plan(plan: &Plan, up: &str) -> String {
     }
     let appendix = &plan.appendix;
     markdown += &format!("\nThe last chapter of the book is {}. {}\n", line(appendix, up), appendix.then);
-    let together = together(&plan.chapter);
+    let together = total_time(&plan.chapter);
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
 
@@ -88,7 +88,7 @@ fn line(chapter: &Chapter, up: &str) -> String {
 }
 
 /// `2 hours 15 minutes, and 25 minutes more for the optional chapters, without the chapters to come`
-fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
+fn total_time<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
     let (mut needed, mut optional, mut to_come) = (0, 0, false);
     for chapter in chapters {
         let parts = chapter.part.iter().map(|part| (chapter.optional || part.optional, part.minutes));

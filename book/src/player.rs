@@ -22,44 +22,45 @@ pub struct Module {
 }
 
 /// Compiles the labs, and reports progress. The error is one line.
-pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+pub fn labs(course: &Course, progress: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
-    let labs = modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), told)?;
+    let labs =
+        modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), progress)?;
     module(course, labs, "labs", &["run-worker.js", "experiments-worker.js"])
 }
 
 /// As [`labs()`], for the exercise checker.
-pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+pub fn exercises(course: &Course, progress: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let target = course.root().join("target");
-    let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target, told)?;
+    let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target, progress)?;
     module(course, exercises, "exercises", &[ASKED])
 }
 
 /// As [`labs()`], for the final assessment.
-pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
-    whole(course, &modules::ASSESSMENT, "assessment", ASKED, told)
+pub fn assessment(course: &Course, progress: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole_module(course, &modules::ASSESSMENT, "assessment", ASKED, progress)
 }
 
 /// As [`labs()`], for the table of errors.
-pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
-    whole(course, &modules::ERRORS, "errors", "errors-worker.js", told)
+pub fn errors(course: &Course, progress: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole_module(course, &modules::ERRORS, "errors", "errors-worker.js", progress)
 }
 
 /// As [`labs()`], for the emulator of CUDA C++.
-pub fn kernels(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
-    whole(course, &modules::KERNELS, "kernels", ASKED, told)
+pub fn kernels(course: &Course, progress: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole_module(course, &modules::KERNELS, "kernels", ASKED, progress)
 }
 
-fn whole(
+fn whole_module(
     course: &Course,
     package: &modules::Whole,
     name: &str,
     worker: &str,
-    told: &mut dyn FnMut(Step),
+    progress: &mut dyn FnMut(Step),
 ) -> Result<Module, String> {
     let target = course.root().join("target");
-    let base = modules::compile_whole(package, course.root(), &target, told)?;
+    let base = modules::compile_whole(package, course.root(), &target, progress)?;
     let split = Split { base, pieces: BTreeMap::new() };
     module(course, split, name, &[worker])
 }

@@ -4,7 +4,7 @@
 //! The answer comes from the run on the page. Without JavaScript, the form takes no answer, and the reader opens the
 //! fold.
 
-use labs::prediction::{Answer, Kind, Prediction, Said};
+use labs::prediction::{Answer, Kind, Prediction, Response};
 use labs::{Event, Key};
 
 use crate::html::{escape, inline};
@@ -34,7 +34,7 @@ pub fn html(events: &[Event], id: &str) -> Result<String, String> {
     form(prediction, answer, &answer.expected()?)
 }
 
-fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<String, String> {
+fn form(prediction: &Prediction, answer: &Answer, expected: &Response) -> Result<String, String> {
     let Prediction { id, question, kind, .. } = prediction;
     let key = prediction.typed(expected);
     let mut more = String::new();
@@ -49,12 +49,12 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
         } else {
             String::new()
         };
-        let whole = if possible.whole { " data-whole" } else { "" };
+        let whole = if possible.is_integer { " data-whole" } else { "" };
         more = format!(
             "{bare}{whole} data-least=\"{:e}\"{most} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-wanted=\"{}\" data-printed=\"{printed}\"",
             possible.least,
             escape(unit),
-            escape(&prediction.wanted())
+            escape(&prediction.expected_input())
         );
     }
     let mut html = format!(
@@ -67,7 +67,7 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
     match kind {
         Kind::Choice(_) | Kind::YesNo | Kind::Line(_) => {
             for (index, option) in prediction.options().into_iter().enumerate() {
-                let said = Said::Option(index);
+                let said = Response::Option(index);
                 let shown = match kind {
                     Kind::Line(_) => format!("<code class=\"line\">{}</code>", escape(option)),
                     _ => inline(option)?,

@@ -8,7 +8,7 @@ use questions::{Choice, Open, Question, Quiz};
 use crate::course::Course;
 use crate::document::Page;
 use crate::html::inline;
-use crate::markdown::says_something;
+use crate::markdown::has_words;
 use crate::mistake::{Mistake, Wrong, line_of};
 use crate::objectives;
 
@@ -24,7 +24,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
     let all =
         |mistakes: Vec<questions::Mistake>| Wrong::Elsewhere(mistakes.into_iter().map(mistake).collect());
 
-    let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
+    let runs = |lab: &str, run: &str| Ok(course.lab_events(lab, run)?.into());
     let objectives = questions::objectives(course.root(), chapter)?;
     let Quiz { mut questions, mut open } =
         questions::read(chapter, &text, &objectives, &runs).map_err(all)?;
@@ -38,30 +38,30 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
         mistakes.push((0, format!("too few questions, {count}: a chapter has at least {least}")));
     }
     for (number, Question { id, ask, choices, at, .. }) in (1..).zip(&questions) {
-        html += &asked(number, ask, *at, &mut mistakes);
+        html += &question_start(number, ask, *at, &mut mistakes);
         for Choice { text, right, because, place, at } in choices {
-            if !says_something(text) {
+            if !has_words(text) {
                 let what = "this choice says nothing: write `text = \"…\"` with words or numbers";
                 mistakes.push((*at, what.to_owned()));
             }
             let (which, verdict) = if *right { ("right", "Right.") } else { ("wrong", "No.") };
             // A right choice needs no reason.
-            if !(says_something(because) || *right && because.is_empty()) {
+            if !(has_words(because) || *right && because.is_empty()) {
                 mistakes.push((*at, format!("no reason why `{text}` is {which}: add `because = \"…\"`")));
             }
             html += &format!(
                 "<div class=\"choice\"><label><input type=\"radio\" name=\"{id}\" value=\"{which}\" \
                  data-place=\"{place}\"> {}</label><p class=\"reason is-{which}\"><strong>{verdict}</strong> {}</p>\
                  </div>\n",
-                shown(text, *at, &mut mistakes),
-                shown(because, *at, &mut mistakes)
+                inline_html(text, *at, &mut mistakes),
+                inline_html(because, *at, &mut mistakes)
             );
         }
         html += "</fieldset>\n";
     }
     for (number, Open { id, ask, answer, rubric, at, .. }) in (questions.len() + 1..).zip(&open) {
-        html += &asked(number, ask, *at, &mut mistakes);
-        if !rubric.iter().chain([answer]).all(|text| says_something(text)) {
+        html += &question_start(number, ask, *at, &mut mistakes);
+        if !rubric.iter().chain([answer]).all(|text| has_words(text)) {
             let what = "the answer and each point of the rubric need words: write `answer` and `rubric`";
             mistakes.push((*at, what.to_owned()));
         }
@@ -69,10 +69,10 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
             "<textarea id=\"{id}\" rows=\"5\" aria-label=\"Your answer, in your own words\"></textarea>\n\
              <details>\n<summary>A good answer, to compare with yours</summary>\n<p>{}</p>\n\
              <p>Did yours say this?</p>\n<ul>\n",
-            shown(answer, *at, &mut mistakes)
+            inline_html(answer, *at, &mut mistakes)
         );
         for point in rubric {
-            html += &format!("<li>{}</li>\n", shown(point, *at, &mut mistakes));
+            html += &format!("<li>{}</li>\n", inline_html(point, *at, &mut mistakes));
         }
         html += "</ul>\n</details>\n</fieldset>\n";
     }
@@ -80,14 +80,14 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
     if mistakes.is_empty() { Ok(html) } else { Err(all(mistakes)) }
 }
 
-fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
-    if !says_something(ask) {
+fn question_start(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
+    if !has_words(ask) {
         mistakes.push((at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
     }
-    format!("<fieldset>\n<legend>{number}. {}</legend>\n", shown(ask, at, mistakes))
+    format!("<fieldset>\n<legend>{number}. {}</legend>\n", inline_html(ask, at, mistakes))
 }
 
-fn shown(text: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
+fn inline_html(text: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     inline(text).unwrap_or_else(|what| {
         mistakes.push((at, what));
         String::new()

@@ -14,7 +14,7 @@ pub struct Place {
 
 impl Place {
     /// The loopback address, which other computers cannot reach. Port 0 picks any free port.
-    pub fn here(port: u16) -> Place {
+    pub fn loopback(port: u16) -> Place {
         let names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         Place { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), names }
     }
@@ -55,19 +55,19 @@ impl Place {
         let name = name.to_ascii_lowercase();
         let mut names = vec![name.trim_end_matches('.').to_owned(), bracketed(address.ip())];
         if address.ip().is_loopback() {
-            names.extend(Place::here(port).names);
+            names.extend(Place::loopback(port).names);
         }
         names.dedup();
         Ok(Place { address, names })
     }
 
-    pub fn is_open(&self) -> bool {
+    pub fn is_public(&self) -> bool {
         !self.address.ip().is_loopback()
     }
 
     /// Whether a browser means this server: by one of its names, with this port or none. A name may be in upper case,
     /// and may end in a full stop.
-    pub fn is(&self, host: &Authority, port: u16) -> bool {
+    pub fn matches(&self, host: &Authority, port: u16) -> bool {
         let name = host.host().to_ascii_lowercase();
         let is_known = |name: &str| self.names.iter().any(|known| known == name);
         let without_stop = name.strip_suffix('.').filter(|name| name.parse::<Ipv4Addr>().is_err());
@@ -114,15 +114,15 @@ mod tests {
                 (address, &names.iter().map(|name| name.to_string()).collect::<Vec<_>>()[..]),
                 "{text}"
             );
-            assert!(place.is_open());
+            assert!(place.is_public());
             for (host, is) in
                 [(names[0], true), ("localhost", false), ("127.0.0.1", false), ("evil.example", false)]
             {
-                assert_eq!(place.is(&host.parse().unwrap(), place.address.port()), is, "{text}: {host}");
+                assert_eq!(place.matches(&host.parse().unwrap(), place.address.port()), is, "{text}: {host}");
             }
         }
         let here = Place::named("LocalHost:80", 3000).unwrap();
-        assert!(!here.is_open() && here.is(&"localhost.".parse().unwrap(), 80), "{here:?}");
+        assert!(!here.is_public() && here.matches(&"localhost.".parse().unwrap(), 80), "{here:?}");
         for (text, says) in [
             ("0.0.0.0", "name one address of this computer"),
             ("[::]:80", "name one address of this computer"),

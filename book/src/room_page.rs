@@ -38,7 +38,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
 
 /// A prediction: its form, for comparing guesses, and its answer.
 fn asked_in_room(course: &Course, asked: &score::Asked, page: &str) -> Result<String, Wrong> {
-    let events = course.said(&asked.chapter, &asked.run)?;
+    let events = course.lab_events(&asked.chapter, &asked.run)?;
     let form = prediction::html(events, &asked.id)?;
     // A question to think about has no form, and guesses of it are not stored.
     let Some((form, _)) = form.split_once("</form>") else { return Ok(String::new()) };
@@ -61,7 +61,7 @@ fn asked_in_room(course: &Course, asked: &score::Asked, page: &str) -> Result<St
 fn questions_of(course: &Course, number: &str) -> Result<String, Wrong> {
     let file = format!("{}/{number}.toml", questions::FOLDER);
     let text = course.read(&file)?;
-    let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
+    let runs = |lab: &str, run: &str| Ok(course.lab_events(lab, run)?.into());
     let objectives = questions::objectives(course.root(), number)?;
     let Quiz { questions, .. } = questions::read(number, &text, &objectives, &runs)
         .map_err(|mistakes| Wrong::Here(format!("{file}: {}", mistakes[0].1)))?;

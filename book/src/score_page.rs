@@ -52,7 +52,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     page += "\n## Bets that you lost\n\n<p class=\"score-no-bets\">A bet that you lost appears here with the real value, and with what \
              you know now.</p>\n<ol class=\"score-bets\"></ol>\n";
     for Asked { id, chapter, run } in all.asked(course.root())? {
-        let events = course.said(&chapter, &run)?;
+        let events = course.lab_events(&chapter, &run)?;
         let form = prediction::html(events, &id)?;
         // A question to think about is not a bet, and has no form.
         if let Some((form, _)) = form.split_once("</form>") {
@@ -82,10 +82,10 @@ fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, Str
 
 /// Checks that each exercise, question and prediction shows one objective, and that all listed evidence exists.
 pub fn mistakes(course: &Course) -> Vec<Mistake> {
-    checked(course).unwrap_or_else(|wrong| wrong.mistakes("book/plan.toml", 1))
+    check(course).unwrap_or_else(|wrong| wrong.mistakes("book/plan.toml", 1))
 }
 
-fn checked(course: &Course) -> Result<Vec<Mistake>, Wrong> {
+fn check(course: &Course) -> Result<Vec<Mistake>, Wrong> {
     let all = score::Course::read(course.root())?;
     let asked = all.asked(course.root())?;
     let mut mistakes = Vec::new();
@@ -100,7 +100,7 @@ fn checked(course: &Course) -> Result<Vec<Mistake>, Wrong> {
         let mut bets = BTreeSet::new();
         for Asked { id, chapter: number, run } in asked.iter().filter(|asked| asked.chapter == chapter.number)
         {
-            let events = course.said(number, run)?;
+            let events = course.lab_events(number, run)?;
             if prediction::html(events, id).is_ok_and(|html| Fold::of(&html) == Some(Fold::Answer)) {
                 bets.insert(id.as_str());
             }

@@ -130,7 +130,7 @@ impl BookServer {
     /// Starts listening, on this computer only. Port 0 picks any free port.
     pub fn start(port: u16, limits: Limits) -> Result<BookServer, String> {
         let cannot = |error| format!("port {port} cannot be used: {error}; try --port");
-        BookServer::listening(Place::here(port), limits).map_err(cannot)
+        BookServer::listening(Place::loopback(port), limits).map_err(cannot)
     }
 
     /// Starts listening at an address that others may reach.
@@ -168,7 +168,7 @@ impl BookServer {
     }
 
     /// Serves pages that will not change and do not poll for newer ones.
-    pub fn show_for_good(&self, pages: BTreeMap<String, Vec<u8>>) {
+    pub fn show_permanently(&self, pages: BTreeMap<String, Vec<u8>>) {
         self.shown().pages = pages.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
     }
 
@@ -267,7 +267,7 @@ fn answer(request: &Request<Incoming>, shown: &Shown, place: &Place) -> Response
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
-    if !is_for_us(request, place) {
+    if !is_own_host(request, place) {
         return plain(StatusCode::FORBIDDEN, &format!("only http://{}", place.address));
     }
     let path = request.uri().path();
@@ -281,7 +281,7 @@ fn answer(request: &Request<Incoming>, shown: &Shown, place: &Place) -> Response
         return of_type(content_type(RELOAD_PATH), StatusCode::OK, RELOAD_SCRIPT.into());
     }
     if shown.pages.is_empty() {
-        return no_pages_yet(&shown.mistakes);
+        return not_built_yet(&shown.mistakes);
     }
     let Some(path) = path.strip_prefix('/') else { return plain(StatusCode::BAD_REQUEST, "no path") };
     let file =
@@ -298,16 +298,16 @@ fn answer(request: &Request<Incoming>, shown: &Shown, place: &Place) -> Response
 
 /// Whether the browser means this server. A foreign page whose host name resolves to this computer does not (DNS
 /// rebinding).
-fn is_for_us(request: &Request<Incoming>, place: &Place) -> bool {
+fn is_own_host(request: &Request<Incoming>, place: &Place) -> bool {
     let ours =
-        |host: &[u8]| Authority::try_from(host).is_ok_and(|host| place.is(&host, place.address.port()));
+        |host: &[u8]| Authority::try_from(host).is_ok_and(|host| place.matches(&host, place.address.port()));
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let named = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
 }
 
 /// The response before the first successful build: a page, so that it can reload.
-fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
+fn not_built_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
         "" => "<h1>The book is being built</h1><p>This page shows it when it is ready: within a minute, if the computer has \
                nothing else to do.</p>"

@@ -6,15 +6,15 @@ use regex::Regex;
 
 use crate::course::Course;
 use crate::document::Page;
+use crate::known_mistakes::Finding;
 use crate::lab_code::anchor_of;
 use crate::mistake::Mistake;
-use crate::today::Finding;
 
 /// Patterns that a reader would not write, with the reason.
 const FOREIGN: [(&str, &str); 4] = [
     (r"\blab\.", "it is the lab's own"),
     (
-        r#"(?:^|[^\w.:])(?:text!|row!|exact\(|bytes\("|timed\(|found\(|measured\(|modelled\(|hardware\(|observed\(|raced\()"#,
+        r#"(?:^|[^\w.:])(?:text!|row!|exact\(|bytes\("|timed\(|machine_figure\(|measured\(|modelled\(|hardware\(|observed\(|raced\()"#,
         "it notes a figure",
     ),
     (r"\?\?", "it is two questions in one: give the inner result a name, or a function of its own"),
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_harness_is_told_with_its_line_and_what_only_looks_like_it_is_not() {
-        let code = "let held = collab.next(self.found(1), labs::exactly(2), &x?.timed, bytes(5))?; // lab.print(1)??\n\
+        let code = "let held = collab.next(self.measured(1), labs::exactly(2), &x?.timed, bytes(5))?; // lab.print(1)??\n\
                     let y = (0..2).map(|()| x.to(device))??;\n\
                     lab.print(text!(\"{}\", exact(\"held\", held)));\n    [timed(\"a\", b)];\n";
         let told: Vec<(usize, &str)> = harness(code).iter().map(|(line, words, _)| (*line, *words)).collect();

@@ -23,7 +23,7 @@ impl Files {
         let mut seen = BTreeMap::new();
         let pages = [
             "book/chapters",
-            "book/today",
+            "book/known_mistakes",
             "labs/questions",
             "labs/python",
             "book/theme",
@@ -33,7 +33,7 @@ impl Files {
             "labs/lab_12",
         ];
         for folder in pages.into_iter().chain(sources::FOLDERS) {
-            look(&course.root().join(folder), &mut seen);
+            scan(&course.root().join(folder), &mut seen);
         }
         for file in FILES {
             note(course.book().join(file), &mut seen);
@@ -43,10 +43,10 @@ impl Files {
 }
 
 /// Unreadable files, such as one that an editor is replacing, count as missing.
-fn look(folder: &Path, seen: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>) {
+fn scan(folder: &Path, seen: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => look(&entry.path(), seen),
+            Ok(kind) if kind.is_dir() => scan(&entry.path(), seen),
             _ => note(entry.path(), seen),
         }
     }

@@ -9,16 +9,16 @@ use book::{Course, Mistake, checks};
 /// So many numbers may stand in chapters without a figure, all together, each with its reason in `book/digits.toml`.
 const MOST_EXCEPTIONS: usize = 40;
 
-/// So much was let pass when the checks began. It only becomes less, until `book/today` is gone.
-const LET_PASS_AT_FIRST: usize = 309;
+/// So much was let pass when the checks began. It only becomes less, until `book/known_mistakes` is gone.
+const KNOWN_AT_FIRST: usize = 309;
 
 #[test]
 fn nothing_is_let_pass_without_need_and_never_more_than_before() {
     let lists = checks::lists(&Course::here()).unwrap();
-    assert_eq!(book::lines(&lists.without_need), [""; 0]);
+    assert_eq!(book::lines(&lists.unneeded), [""; 0]);
     assert!(lists.exceptions <= MOST_EXCEPTIONS, "{} exceptions in book/digits.toml", lists.exceptions);
     assert_eq!(lists.missing, 0, "in book/seeds.toml");
-    assert!(lists.let_pass <= LET_PASS_AT_FIRST, "{} in book/today", lists.let_pass);
+    assert!(lists.known <= KNOWN_AT_FIRST, "{} in book/known_mistakes", lists.known);
 }
 
 thread_local! {
@@ -26,8 +26,11 @@ thread_local! {
     static CHECKOUT: Checkout = Checkout::new();
 }
 
-const EMPTY: [(&str, &str); 3] =
-    [("book/digits.toml", ""), ("book/seeds.toml", "item = []\n"), ("book/today/04-memory.toml", "")];
+const EMPTY: [(&str, &str); 3] = [
+    ("book/digits.toml", ""),
+    ("book/seeds.toml", "item = []\n"),
+    ("book/known_mistakes/04-memory.toml", ""),
+];
 
 /// What the checks say of a page of chapter 04, with these files beside it; not of the texts of its lab.
 fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
@@ -38,7 +41,7 @@ fn said(text: &str, files: &[(&str, &str)]) -> Vec<String> {
 
 fn said_of_all(text: &str, files: &[(&str, &str)]) -> Vec<String> {
     CHECKOUT.with(|checkout| {
-        fs::create_dir_all(checkout.path("book/today")).unwrap();
+        fs::create_dir_all(checkout.path("book/known_mistakes")).unwrap();
         for (file, text) in EMPTY.iter().chain(files) {
             fs::write(checkout.path(file), text).unwrap();
         }
@@ -58,13 +61,19 @@ fn a_number_in_prose_comes_from_a_figure_or_has_its_reason() {
 
     let exceptions = "[\"04-memory.md\"]\n\"multiple of 512 bytes\" = \"a rule of PyTorch's allocator\"\n";
     assert_eq!(said(page, &[("book/digits.toml", exceptions)]), [""; 0]);
-    let today = "digits = [\"multiple of 512 bytes.\"]\n";
-    assert_eq!(said(page, &[("book/today/04-memory.toml", today)]), [""; 0]);
+    let known = "digits = [\"multiple of 512 bytes.\"]\n";
+    assert_eq!(said(page, &[("book/known_mistakes/04-memory.toml", known)]), [""; 0]);
 
-    let told = said(page, &[("book/today/04-memory.toml", "digits = [512]\n")]);
-    assert!(told[0].starts_with("book/today/04-memory.toml:1: invalid type: integer `512`"), "{told:?}");
-    let told = said(page, &[("book/today/04-memory.toml", "digit = []\n")]);
-    assert!(told[0].starts_with("book/today/04-memory.toml:1: unknown field `digit`, expected "), "{told:?}");
+    let told = said(page, &[("book/known_mistakes/04-memory.toml", "digits = [512]\n")]);
+    assert!(
+        told[0].starts_with("book/known_mistakes/04-memory.toml:1: invalid type: integer `512`"),
+        "{told:?}"
+    );
+    let told = said(page, &[("book/known_mistakes/04-memory.toml", "digit = []\n")]);
+    assert!(
+        told[0].starts_with("book/known_mistakes/04-memory.toml:1: unknown field `digit`, expected "),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -73,7 +82,7 @@ fn a_chapter_has_so_many_words_and_those_in_folds_count_half() {
     let page = |open: usize, folded: usize| {
         format!("# Memory\n\n{}\n\n<details>\n\n{}\n\n</details>\n", words(open), words(folded))
     };
-    let most = ("book/today/04-memory.toml", "words = 2300");
+    let most = ("book/known_mistakes/04-memory.toml", "words = 2300");
     assert_eq!(said(&page(2199, 0), &[]), [""; 0]);
     assert_eq!(said(&page(2099, 200), &[]), [""; 0]);
     let told = said(&page(2100, 200), &[]);
@@ -87,10 +96,11 @@ fn a_chapter_has_so_many_words_and_those_in_folds_count_half() {
 fn english_is_checked_on_a_page_and_in_the_texts_of_its_lab() {
     let page = "# Memory\n\nIt takes hours in\nplace of minutes.\n";
     let told = "book/chapters/04-memory.md:3: `in place of`: “instead of”, not “in place of”";
-    // Those of the lab and its questions stand in the list of today.
-    let today = fs::read_to_string(Course::here().book().join("today/04-memory.toml")).unwrap_or_default();
-    let said = |list: &str| said_of_all(page, &[("book/today/04-memory.toml", list)]);
-    assert_eq!(said(&today), [told]);
+    // Those of the lab and its questions stand in the list of known mistakes.
+    let known =
+        fs::read_to_string(Course::here().book().join("known_mistakes/04-memory.toml")).unwrap_or_default();
+    let said = |list: &str| said_of_all(page, &[("book/known_mistakes/04-memory.toml", list)]);
+    assert_eq!(said(&known), [told]);
     CHECKOUT.with(|checkout| {
         let questions = checkout.path("labs/questions/04.toml");
         let text = fs::read_to_string(&questions).unwrap();
@@ -101,7 +111,7 @@ fn english_is_checked_on_a_page_and_in_the_texts_of_its_lab() {
         .unwrap();
     });
     let told_of_questions = "labs/questions/04.toml:3: `trainings`: “training runs”, not “trainings”";
-    let mut both = said(&today);
+    let mut both = said(&known);
     both.sort();
     assert_eq!(both, [told, told_of_questions]);
 }
@@ -144,10 +154,10 @@ fn a_page_of_a_divided_chapter_is_short_even_when_everything_is_open() {
 }
 
 /// What the lists hold without need, if chapter 04 is this page.
-fn without_need(page: &str, files: &[(&str, &str)]) -> Vec<String> {
+fn unneeded(page: &str, files: &[(&str, &str)]) -> Vec<String> {
     let checkout = Checkout::small();
-    let _ = fs::remove_dir_all(checkout.path("book/today"));
-    fs::create_dir(checkout.path("book/today")).unwrap();
+    let _ = fs::remove_dir_all(checkout.path("book/known_mistakes"));
+    fs::create_dir(checkout.path("book/known_mistakes")).unwrap();
     fs::write(checkout.path("book/digits.toml"), "").unwrap();
     fs::write(checkout.path("book/seeds.toml"), "item = []\n").unwrap();
     fs::write(
@@ -159,27 +169,28 @@ fn without_need(page: &str, files: &[(&str, &str)]) -> Vec<String> {
     for (file, text) in files {
         fs::write(checkout.path(file), text).unwrap();
     }
-    let told = checks::lists(&checkout.course()).unwrap().without_need;
-    checks::shrink(&checkout.course()).unwrap();
-    let is_list = |mistake: &Mistake| mistake.file.starts_with("book/today");
-    let after = checks::lists(&checkout.course()).unwrap().without_need;
-    assert!(!after.iter().any(is_list), "`today` leaves {after:?}");
+    let told = checks::lists(&checkout.course()).unwrap().unneeded;
+    checks::prune(&checkout.course()).unwrap();
+    let is_list = |mistake: &Mistake| mistake.file.starts_with("book/known_mistakes");
+    let after = checks::lists(&checkout.course()).unwrap().unneeded;
+    assert!(!after.iter().any(is_list), "`prune` leaves {after:?}");
     book::lines(&told)
 }
 
 #[test]
 fn what_is_mended_leaves_the_lists() {
     let page = "# Memory\n\nA block is a multiple of 512 bytes.\n";
-    let today = |list: &str| without_need(page, &[("book/today/04-memory.toml", list)]);
-    assert_eq!(today("digits = [\"multiple of 512 bytes.\"]\n"), [""; 0]);
-    let told = without_need(page, &[("book/today/40-x.toml", "")]);
-    assert_eq!(told, ["book/today/40-x.toml:1: no page has this name: take the file away"]);
-    let told = today("digits = [\n  \"multiple of 512 bytes.\",\n  \"all of 1024 bytes.\",\n]\n");
-    let what = "book/today/04-memory.toml:3: `all of 1024 bytes.` is mended: take it out of `digits`";
+    let known = |list: &str| unneeded(page, &[("book/known_mistakes/04-memory.toml", list)]);
+    assert_eq!(known("digits = [\"multiple of 512 bytes.\"]\n"), [""; 0]);
+    let told = unneeded(page, &[("book/known_mistakes/40-x.toml", "")]);
+    assert_eq!(told, ["book/known_mistakes/40-x.toml:1: no page has this name: take the file away"]);
+    let told = known("digits = [\n  \"multiple of 512 bytes.\",\n  \"all of 1024 bytes.\",\n]\n");
+    let what =
+        "book/known_mistakes/04-memory.toml:3: `all of 1024 bytes.` is mended: take it out of `digits`";
     assert!(told.len() == 1 && told[0].starts_with(what), "{told:?}");
 
     let seeds = "[[item]]\nid = \"04-a\"\nwhat = \"\"\n[[item]]\nid = \"00-a\"\nwhat = \"\"\nsays = [\"a\"]\n[[item]]\nid = \"00-a\"\nwhat = \"\"\n";
-    let told = without_need(page, &[("book/seeds.toml", seeds)]);
+    let told = unneeded(page, &[("book/seeds.toml", seeds)]);
     let expected = [
         "book/seeds.toml:1: `04-a` begins with the number of no chapter",
         "book/seeds.toml:4: the chapter of `00-a` is not written: leave `says` out",
@@ -189,7 +200,7 @@ fn what_is_mended_leaves_the_lists() {
 
     let exceptions = |words: &str, why: &str| {
         let text = format!("[\"04-memory.md\"]\n\"{words}\" = \"{why}\"\n");
-        without_need(page, &[("book/digits.toml", &text)])
+        unneeded(page, &[("book/digits.toml", &text)])
     };
     assert_eq!(exceptions("of 512 bytes", "a rule of PyTorch's"), [""; 0]);
     for (words, why, what) in [

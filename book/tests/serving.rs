@@ -170,7 +170,7 @@ fn a_room_is_answered_under_the_address_that_was_named_and_under_no_other() {
     let mut place = Place::named("127.0.0.1", 0).unwrap();
     place.names = vec!["teacher.local".to_owned(), "192.168.1.20".to_owned()];
     let server = BookServer::start_at(place, Limits::of_a_room()).unwrap();
-    server.show_for_good(pages(&[("index.html", "<h1>Home"), ("404.html", "Lost")]));
+    server.show_permanently(pages(&[("index.html", "<h1>Home"), ("404.html", "Lost")]));
     serving(server, |server| {
         let port = server.address().port();
         let status = |host: &str| ask(server.address(), "GET /", host)[9..12].to_owned();

@@ -22,7 +22,7 @@ pub const ID: &str = "final";
 pub const TITLE: &str = "The final assessment";
 
 /// Whether a name means the assessment and not an exercise.
-pub fn is_meant(name: &str) -> bool {
+pub fn is_final(name: &str) -> bool {
     name.trim_end_matches(".rs") == ID
 }
 
@@ -36,7 +36,7 @@ pub fn seed(text: &str) -> Result<u64, String> {
 }
 
 /// Returns the student's file, its seed, and whether it is new. Creates a missing file.
-fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
+fn start_file(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
     let file = file_of(place);
     if !file.exists() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -45,12 +45,12 @@ fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool
         let is_new = files::create(&file, Draw::of(seed).file().as_bytes())
             .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", name(&file))))?;
         if is_new {
-            place.keep(|record| record.begun(seed));
+            place.update(|record| record.set_assessment_seed(seed));
             return Ok((file, seed, true));
         }
     }
     let own = seed_of(&file)?;
-    if let Some(written) = place.record.written()
+    if let Some(written) = place.record.assessment_seed()
         && written != own
     {
         return Err(wrong(format!(
@@ -69,12 +69,12 @@ fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool
 
 /// Resets the program to its initial state, and keeps a backup of the student's.
 pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
-    let (file, seed, is_new) = begun(place, None)?;
+    let (file, seed, is_new) = start_file(place, None)?;
     if is_new {
         to_stdout(&format!("Written: {}\n", name(&file)));
         return Ok(());
     }
-    let kept = place.kept_under_another_name(&file, Draw::of(seed).file().as_bytes())?;
+    let kept = place.replace_with_backup(&file, Draw::of(seed).file().as_bytes())?;
     to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
     Ok(())
 }
@@ -99,15 +99,15 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
             vec![unit]
         }
     };
-    let (file, seed, is_new) = begun(place, seed)?;
+    let (file, seed, is_new) = start_file(place, seed)?;
     if is_new {
-        let told = "Twelve faults are planted in this program. You have 45 minutes. Its first lines say what it must do, and the comment \
+        let output = "Twelve faults are planted in this program. You have 45 minutes. Its first lines say what it must do, and the comment \
                     above each function what that function must do. Save your changes in that file, and look at what the GPU was asked to do:";
         to_stdout(&format!(
             "{}\n\n{}\n  cargo course final         every function, in a table\n  cargo course final train   \
              one function: errors, races, memory, timeline\n  cargo course check final   your points\n\n{}\nWritten: {}\n",
             TITLE.bold(),
-            text(told, ""),
+            text(output, ""),
             text(WHY_PASS, ""),
             name(&file)
         ));
@@ -117,14 +117,14 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
     let library = place.library()?;
     let run = assessment::run(&library, &file, &cases, &place.scratch, function.is_some()).map_err(failed)?;
     let run = run.map_err(|diagnosis| not_run(&file, diagnosis))?;
-    let mut told = match function {
+    let mut output = match function {
         None => overview(&run.looked),
         Some(_) => run.looked.iter().map(one_machine).collect::<Vec<_>>().join("\n"),
     };
     if function.is_some() && !run.printed.is_empty() {
-        told = format!("Your code prints:\n{}\n{told}", printable::lines(run.printed.trim_end()));
+        output = format!("Your code prints:\n{}\n{output}", printable::lines(run.printed.trim_end()));
     }
-    to_stdout(&format!("{told}\nNothing is judged here: cargo course check final\n"));
+    to_stdout(&format!("{output}\nNothing is judged here: cargo course check final\n"));
     Ok(())
 }
 
@@ -150,51 +150,51 @@ pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
             name(&file_of(place))
         )));
     }
-    let (file, seed, _) = begun(place, None)?;
+    let (file, seed, _) = start_file(place, None)?;
     let library = place.library()?;
     let checked = assessment::check(&library, &file, seed, ROUND, &place.scratch).map_err(failed)?;
     let score = checked.map_err(|diagnosis| not_run(&file, diagnosis))?;
     let standing = Standing::of(seed, &score)?;
-    standing.keep(place);
-    to_stdout(&told(&score, seed));
+    standing.store(place);
+    to_stdout(&score_text(&score, seed));
     Ok(score.passed())
 }
 
 /// The text after a check: the points, but not the places of the faults.
-fn told(score: &Score, seed: u64) -> String {
+fn score_text(score: &Score, seed: u64) -> String {
     let state = if score.passed() { "passed".green() } else { "not yet".red() };
-    let mut told = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);
+    let mut output = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);
     for (category, _) in Category::ALL {
         let (mended, all) = score.of_category(category);
-        told += &format!("  {:<14}{mended} of {all} mended\n", category.name());
+        output += &format!("  {:<14}{mended} of {all} mended\n", category.name());
     }
     let broken = match score.broken.len() {
         0 => "none".to_owned(),
         count => format!("{count}: {}", score.broken.join(", ")),
     };
-    told += &format!("  {:<14}{broken}\n\n", "broken since");
-    told += &format!(
+    output += &format!("  {:<14}{broken}\n\n", "broken since");
+    output += &format!(
         "  {:.0} points for faults, {:.0} for time, {:.0} for memory, {:.0} for the last act\n\n",
         score.for_faults, score.for_time, score.for_memory, score.for_pace
     );
-    told += &text(HOW_POINTS, "");
-    told.push('\n');
+    output += &text(HOW_POINTS, "");
+    output.push('\n');
     for sentence in &score.stopped {
-        told += &text(&printable::line(sentence), "");
-        told.push('\n');
+        output += &text(&printable::line(sentence), "");
+        output.push('\n');
     }
     if let Some(nothing) = score.nothing {
-        told += &text(&format!("{nothing}."), "");
-        told.push('\n');
+        output += &text(&format!("{nothing}."), "");
+        output.push('\n');
     }
     match &score.pace {
         Err(why) => {
             let why = printable::line(why);
-            told += &text(&format!("Time, memory and the last act earn nothing: {why}."), "");
+            output += &text(&format!("Time, memory and the last act earn nothing: {why}."), "");
         }
         Ok(pace) => {
-            told += &assessment::table(pace);
-            told += &format!(
+            output += &assessment::table(pace);
+            output += &format!(
                 "\n{:.1} times as fast as with all faults mended and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
                 pace.factor(),
                 100.0 * pace.right
@@ -202,10 +202,10 @@ fn told(score: &Score, seed: u64) -> String {
         }
     }
     if !score.passed() {
-        told.push('\n');
-        told += &text(WHY_PASS, "");
+        output.push('\n');
+        output += &text(WHY_PASS, "");
     }
-    told + "\ncargo course report names the objectives that you met, and what to read again.\n"
+    output + "\ncargo course report names the objectives that you met, and what to read again.\n"
 }
 
 /// Grades a file as the program of a seed. Default: the seed in its first line.

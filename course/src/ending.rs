@@ -9,8 +9,8 @@ use labs::stdio::to_stdout;
 use labs::{Event, Stop, files};
 use questions::moments::Ending;
 
+use crate::piece::{self, Piece};
 use crate::score::score;
-use crate::told::{self, Told};
 use crate::workplace::{Workplace, failed, root};
 
 /// Prints everything, and writes it as a printable page if a file is given.
@@ -20,8 +20,8 @@ pub fn ending(place: &Workplace, page: Option<&Path>) -> Result<(), Stop> {
         // Fail before anything is printed.
         OpenOptions::new().create(true).append(true).open(file).map_err(|error| cannot(file, error))?;
     }
-    let mut all: Vec<Told> = Vec::new();
-    let mut tell = |piece: Told| {
+    let mut all: Vec<Piece> = Vec::new();
+    let mut tell = |piece: Piece| {
         to_stdout(&piece.text(all.last()));
         all.push(piece);
     };
@@ -39,17 +39,17 @@ pub fn ending(place: &Workplace, page: Option<&Path>) -> Result<(), Stop> {
         Ok(events)
     };
     let Ending { moments, now, ways } = Ending::read(root(), &runs, Some(&place.record)).map_err(failed)?;
-    tell(Told::Heading("The twelve moments (times are modelled)".to_owned()));
-    tell(Told::Picture(drawing::moments::picture(&moments)));
+    tell(Piece::Heading("The twelve moments (times are modelled)".to_owned()));
+    tell(Piece::Picture(drawing::moments::picture(&moments)));
     let known = if has_begun { "What you know now" } else { "What you will know" };
-    tell(Told::Heading(known.to_owned()));
-    now.into_iter().for_each(|sentence| tell(Told::Item(sentence)));
-    tell(Told::Heading("Three ways to go on".to_owned()));
+    tell(Piece::Heading(known.to_owned()));
+    now.into_iter().for_each(|sentence| tell(Piece::Item(sentence)));
+    tell(Piece::Heading("Three ways to go on".to_owned()));
     for way in ways {
-        tell(Told::Link { words: format!("{}. {}", way.title, way.text), link: way.first });
+        tell(Piece::Link { words: format!("{}. {}", way.title, way.text), link: way.first });
     }
     if let Some(file) = page {
-        let html = told::page("To Device: how you did", &all);
+        let html = piece::page("To Device: how you did", &all);
         files::write(file, html.as_bytes()).map_err(|error| cannot(file, error))?;
         to_stdout(&format!("\nThe page to print is in {}.\n", file.display()));
     }

@@ -38,7 +38,7 @@ pub fn explain(words: &[String]) -> Result<(), Stop> {
     }
     match explained(&said) {
         Some(story) => {
-            to_stdout(&told(&story));
+            to_stdout(&formatted(&story));
             Ok(())
         }
         None => Err(wrong(unknown(&said))),
@@ -120,55 +120,55 @@ fn unknown(said: &str) -> String {
     }
 }
 
-fn told(story: &Explained) -> String {
-    let mut told = String::new();
+fn formatted(story: &Explained) -> String {
+    let mut output = String::new();
     for paragraph in story.paragraphs() {
         match paragraph {
             Paragraph::Heading(heading) => {
-                told += if told.is_empty() { "" } else { "\n" };
+                output += if output.is_empty() { "" } else { "\n" };
                 // A long heading is a message, and wraps.
-                wrapped("", &heading).lines().for_each(|line| told += &format!("{}\n", line.bold()));
+                wrapped("", &heading).lines().for_each(|line| output += &format!("{}\n", line.bold()));
             }
-            Paragraph::Text(words) => told += &text(&words, ""),
-            Paragraph::Item(number, words) => told += &wrapped(&format!("{number}. "), &words),
+            Paragraph::Text(words) => output += &text(&words, ""),
+            Paragraph::Item(number, words) => output += &wrapped(&format!("{number}. "), &words),
             Paragraph::Chapters(kind) => {
                 if let Some(chapters) = errors::chapters(kind) {
-                    told += &format!("\n{}\n{chapters}\n", "Read on".bold());
+                    output += &format!("\n{}\n{chapters}\n", "Read on".bold());
                 }
             }
-            Paragraph::Code(command) => told += &format!("    {command}\n"),
+            Paragraph::Code(command) => output += &format!("    {command}\n"),
         }
     }
     if let Some(code) = story.kind.code {
-        told += &format!("`cargo course explain {code}` tells the whole story.\n");
+        output += &format!("`cargo course explain {code}` tells the whole story.\n");
     }
-    told
+    output
 }
 /// A page of the book for a terminal, without lines for the book builder.
 fn page_text(page: &str) -> String {
-    let mut told = String::new();
+    let mut output = String::new();
     let mut paragraph = String::new();
     let mut is_code = false;
-    let flush = |paragraph: &mut String, told: &mut String| {
+    let flush = |paragraph: &mut String, output: &mut String| {
         if !paragraph.is_empty() {
-            *told += &text(&without_ticks(&without_links(paragraph)).replace('*', ""), "");
+            *output += &text(&without_ticks(&without_links(paragraph)).replace('*', ""), "");
             paragraph.clear();
         }
     };
     for line in page.lines() {
         if line.starts_with("```") {
-            flush(&mut paragraph, &mut told);
+            flush(&mut paragraph, &mut output);
             is_code = !is_code;
         } else if is_code {
             if line != "#" && !line.starts_with("# ") {
-                told += &format!("    {line}\n");
+                output += &format!("    {line}\n");
             }
         } else if line.starts_with("{{#") {
-            flush(&mut paragraph, &mut told);
+            flush(&mut paragraph, &mut output);
         } else if line.is_empty() || line.starts_with("- ") || line.starts_with('#') || is_numbered(line) {
-            flush(&mut paragraph, &mut told);
+            flush(&mut paragraph, &mut output);
             match line {
-                "" if !told.ends_with("\n\n") => told.push('\n'),
+                "" if !output.ends_with("\n\n") => output.push('\n'),
                 "" => {}
                 _ => paragraph = line.trim_start_matches('#').trim_start().to_owned(),
             }
@@ -176,8 +176,8 @@ fn page_text(page: &str) -> String {
             paragraph = format!("{paragraph} {}", line.trim());
         }
     }
-    flush(&mut paragraph, &mut told);
-    told
+    flush(&mut paragraph, &mut output);
+    output
 }
 
 /// `1. One of several.`

@@ -6,6 +6,7 @@ mod explain;
 mod grade;
 mod own;
 mod pack;
+mod piece;
 mod provoke;
 mod quiz;
 mod report;
@@ -13,7 +14,6 @@ mod score;
 mod show;
 mod standing;
 mod student;
-mod told;
 mod watch;
 mod workplace;
 
@@ -208,7 +208,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         command,
         Some(Do::List { .. } | Do::Score | Do::Ending { .. } | Do::Report { .. } | Do::Solution { .. })
     );
-    let mut place = if only_reads { Workplace::there(work)? } else { Workplace::open(work)? };
+    let mut place = if only_reads { Workplace::open_existing(work)? } else { Workplace::open(work)? };
     let (folders, chosen) = list.as_deref().map(own::read).unwrap_or_default();
     if let (Some(chosen), false) = (&chosen, matches!(command, Some(Do::Grade { .. }))) {
         return Err(wrong(format!("--exercises {chosen}: there is no such folder")));
@@ -219,7 +219,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
         Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
         Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
-        Some(Do::Run { exercise: Some(name), gpu, size, .. }) if assessment::is_meant(&name) => {
+        Some(Do::Run { exercise: Some(name), gpu, size, .. }) if assessment::is_final(&name) => {
             if gpu.is_some() || size.is_some() {
                 return Err(wrong(
                     "the final assessment has machines and sizes of its own: leave out --gpu and --size",
@@ -231,7 +231,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
             let exercise = place.named(exercise.as_deref())?;
             student::run(&place, exercise, gpu, seed, size)?;
         }
-        Some(Do::Watch { exercise: Some(name) }) if assessment::is_meant(&name) => {
+        Some(Do::Watch { exercise: Some(name) }) if assessment::is_final(&name) => {
             watch::watch_final(&mut place)?;
         }
         Some(Do::Watch { exercise }) => {
@@ -243,12 +243,12 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
             student::hint(&mut place, exercise, number, false);
         }
         Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
-        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&mut place)?,
+        Some(Do::Reset { exercise: name }) if assessment::is_final(&name) => assessment::reset(&mut place)?,
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
         Some(Do::Score) => {
-            let mut last: Option<told::Told> = None;
+            let mut last: Option<piece::Piece> = None;
             score::score(&place, &mut |piece| {
                 to_stdout(&piece.text(last.as_ref()));
                 last = Some(piece);

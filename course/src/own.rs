@@ -50,7 +50,7 @@ pub fn load(place: &Workplace, folders: &[PathBuf]) -> Result<(), Stop> {
     let (mut own, mut hosts) = (Vec::new(), Hosts::new());
     for folder in folders {
         for file in files(folder)? {
-            let (exercise, host) = one(place, &library, &file).map_err(|what| {
+            let (exercise, host) = compile(place, &library, &file).map_err(|what| {
                 failed(format!("{}: {what}\n`cargo course examine {}` says more", name(&file), name(&file)))
             })?;
             if EXERCISES.iter().any(|known| known.id == exercise.id) || hosts.contains_key(exercise.id) {
@@ -83,7 +83,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
 }
 
 /// Compiles an exercise, unless the same text was already compiled with the same library.
-fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Exercise, Host), String> {
+fn compile(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Exercise, Host), String> {
     let text = fs::read(file).map_err(|error| error.to_string())?;
     let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
     let key = questions::hash(text.into_iter().chain(format!("{path:?} {library:?}").into_bytes()));

@@ -32,20 +32,20 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     let mut scores = vec![Score::default(); objectives.len()];
     let mut lines = iter::from_fn(line);
     for (number, question) in (1..).zip(&questions) {
-        to_stdout(&asked(number, question));
+        to_stdout(&question_text(number, question));
         let Some(chosen) = choice(&mut lines, question.choices.len()) else { continue };
         let choice = &question.choices[chosen];
         scores[question.objective].add(choice.right);
-        place.keep(|record| record.answered(&question.id, choice.place, choice.right));
-        to_stdout(&told(question, chosen));
+        place.update(|record| record.add_answer(&question.id, choice.place, choice.right));
+        to_stdout(&reply(question, chosen));
     }
     for (number, Open { id, ask, objective, answer, rubric, .. }) in (questions.len() + 1..).zip(&open) {
         to_stdout(&format!("\n{}", plain_text(&format!("{number}. {ask}"), "")));
-        let Some(said) = own_words(&mut lines) else { continue };
+        let Some(said) = read_answer(&mut lines) else { continue };
         to_stdout(&format!("\nA good answer:\n\n{}", plain_text(answer, "   ")));
         let Some(points) = points(&mut lines, rubric) else { continue };
         scores[*objective].add(points == rubric.len());
-        place.keep(|record| record.explained(id, &said, points, rubric.len()));
+        place.update(|record| record.add_explanation(id, &said, points, rubric.len()));
         to_stdout(&format!("Your answer makes {points} of {} points.\n", rubric.len()));
     }
     to_stdout(&summary(&objectives, &scores));
@@ -68,32 +68,32 @@ impl Score {
 /// One line per objective, and the sections to reread for each objective with a wrong answer.
 fn summary(objectives: &[String], scores: &[Score]) -> String {
     let sum = |count: fn(&Score) -> usize| scores.iter().map(count).sum::<usize>();
-    let mut told = format!("\n{} of {} right\n\n", sum(|score| score.right), sum(|score| score.answered));
+    let mut output = format!("\n{} of {} right\n\n", sum(|score| score.right), sum(|score| score.answered));
     let mut missed = String::new();
     for (objective, Score { right, answered }) in objectives.iter().zip(scores) {
         let objective = plain(objective);
         let score = if *answered == 0 { "skipped".to_owned() } else { format!("{right} of {answered}") };
-        told += &format!("{}\n", shortened(&format!("{score:<9}{objective}"), WIDTH));
+        output += &format!("{}\n", shortened(&format!("{score:<9}{objective}"), WIDTH));
         if right < answered {
             missed += &plain_text(&objective, "   ");
         }
     }
     if !missed.is_empty() {
-        told += &format!("\nRead again:\n\n{missed}");
+        output += &format!("\nRead again:\n\n{missed}");
     }
-    told
+    output
 }
 
 fn letter(place: usize) -> char {
     (b'a' + place as u8) as char
 }
 
-fn asked(number: usize, question: &Question) -> String {
-    let mut told = format!("\n{}", plain_text(&format!("{number}. {}", question.ask), ""));
+fn question_text(number: usize, question: &Question) -> String {
+    let mut output = format!("\n{}", plain_text(&format!("{number}. {}", question.ask), ""));
     for (place, choice) in question.choices.iter().enumerate() {
-        told += &plain_text(&format!("{}) {}", letter(place), choice.text), "   ");
+        output += &plain_text(&format!("{}) {}", letter(place), choice.text), "   ");
     }
-    told
+    output
 }
 
 /// Reads a choice. Returns `None` for an empty line, or at the end of the input. Asks at most three times, in case of a
@@ -123,7 +123,7 @@ fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usiz
 const MOST_LINES: usize = 100;
 
 /// Reads a student's text, up to an empty line. Returns `None` if the first line is empty.
-fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
+fn read_answer(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     to_stdout("Your answer, in your own words (an empty line ends it):\n");
     let written = lines.take_while(|line| !line.trim().is_empty()).take(MOST_LINES);
     let said = written.collect::<Vec<_>>().join("\n");
@@ -135,12 +135,12 @@ fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option
     let mut made = 0;
     for point in rubric {
         to_stdout(&format!("\n{}", plain_text(&format!("- {point}"), "   ")));
-        made += usize::from(yes(lines)?);
+        made += usize::from(ask_yes_no(lines)?);
     }
     Some(made)
 }
 
-fn yes(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
+fn ask_yes_no(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
     let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
     for _ in 0..tries {
         to_stdout("Did your answer say this? (y or n): ");
@@ -153,7 +153,7 @@ fn yes(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
     None
 }
 
-fn told(question: &Question, chosen: usize) -> String {
+fn reply(question: &Question, chosen: usize) -> String {
     let choice = &question.choices[chosen];
     let because = &choice.because;
     if choice.right {

@@ -28,7 +28,7 @@ pub struct Row {
     pub id: String,
     pub title: String,
     pub passed: bool,
-    pub says: String,
+    pub message: String,
     pub seconds: f64,
 }
 
@@ -36,31 +36,37 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
     let rows: Vec<Row> = all()
         .into_iter()
         .map(|exercise| {
-            let passed = place.record.passed(exercise.id);
+            let passed = place.record.has_passed(exercise.id);
             let checks = place.record.count(exercise.id, "checks");
-            let says = match (passed, checks) {
+            let message = match (passed, checks) {
                 (false, 0) => "not begun".to_owned(),
                 (_, checks) => {
                     let state = if passed { "passed" } else { "not yet" };
                     format!("{state}, {}", count(checks as usize, "check", "checks"))
                 }
             };
-            Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says, seconds: 0.0 }
+            Row {
+                id: exercise.id.to_owned(),
+                title: exercise.title.to_owned(),
+                passed,
+                message,
+                seconds: 0.0,
+            }
         })
         .collect();
     let standing = Standing::read(place)?;
-    to_stdout(&written(&rows, standing.as_ref(), format)?);
+    to_stdout(&format_rows(&rows, standing.as_ref(), format)?);
     Ok(())
 }
 
 /// Formats rows, and the result of the final assessment if it was started.
-pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Result<String, Stop> {
+pub fn format_rows(rows: &[Row], standing: Option<&Standing>, format: Format) -> Result<String, Stop> {
     let passed = rows.iter().filter(|row| row.passed).count();
     let of_final = standing.map(of_final).unwrap_or_default();
     match format {
         Format::Text => {
             let width = rows.iter().map(|row| row.id.len()).max().unwrap_or(0);
-            let lines = rows.iter().map(|row| format!("{:width$}  {}\n", row.id, row.says));
+            let lines = rows.iter().map(|row| format!("{:width$}  {}\n", row.id, row.message));
             let last = standing.map(objectives).unwrap_or_default();
             Ok(format!("{}\n{passed} of {} passed\n{last}", lines.collect::<String>(), rows.len()))
         }
@@ -68,7 +74,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
             let rows: Vec<_> = rows
                 .iter()
                 .map(
-                    |row| json!({ "id": row.id, "title": row.title, "passed": row.passed, "says": row.says }),
+                    |row| json!({ "id": row.id, "title": row.title, "passed": row.passed, "says": row.message }),
                 )
                 .collect();
             let mut report = json!({ "passed": passed, "exercises": rows });
@@ -82,7 +88,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
             let mut write = |fields: [&str; 4]| writer.write_record(fields).map_err(failed);
             write(["id", "title", "passed", "says"])?;
             for row in rows.iter().chain(&of_final) {
-                write([&row.id, &row.title, if row.passed { "true" } else { "false" }, &row.says])?;
+                write([&row.id, &row.title, if row.passed { "true" } else { "false" }, &row.message])?;
             }
             let bytes = writer.into_inner().map_err(failed)?;
             String::from_utf8(bytes).map_err(failed)
@@ -102,7 +108,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
                 })
             };
             let score = |row: &Row| if row.passed { 1.0 } else { 0.0 };
-            let mut tests: Vec<_> = rows.iter().map(|row| test(row, score(row), &row.says)).collect();
+            let mut tests: Vec<_> = rows.iter().map(|row| test(row, score(row), &row.message)).collect();
             let mut sum = json!(passed);
             if let (Some(standing), Some(row)) = (standing, of_final.first()) {
                 // Weighted as one exercise, in proportion to the points.
@@ -122,20 +128,20 @@ pub fn of_final(standing: &Standing) -> Vec<Row> {
         id: "final".to_owned(),
         title,
         passed: standing.passed,
-        says: standing.says(),
+        message: standing.summary(),
         seconds: 0.0,
     }];
     rows.extend(standing.objectives.iter().enumerate().map(|(at, objective)| Row {
         id: format!("final-{:02}", at + 1),
         title: format!("Chapter {}: {}", objective.chapter, objective.text),
         passed: objective.met,
-        says: met_or_not(objective),
+        message: met_label(objective),
         seconds: 0.0,
     }));
     rows
 }
 
-fn met_or_not(objective: &Objective) -> String {
+fn met_label(objective: &Objective) -> String {
     match objective.met {
         true => "met".to_owned(),
         false => format!("open; read again: {}", objective.sections.join("; ")),
@@ -145,22 +151,22 @@ fn met_or_not(objective: &Objective) -> String {
 /// The same as text: the met objectives, then the open ones with sections to reread.
 fn objectives(standing: &Standing) -> String {
     let state = if standing.passed { "passed" } else { "not yet" };
-    let mut told = format!("\nThe final assessment: {state}, {}\n", standing.says());
+    let mut output = format!("\nThe final assessment: {state}, {}\n", standing.summary());
     for (heading, met) in [("Objectives met", true), ("Objectives still open", false)] {
         let of: Vec<&Objective> = standing.objectives.iter().filter(|one| one.met == met).collect();
         if of.is_empty() {
             continue;
         }
-        told += &format!("\n{heading}\n\n");
+        output += &format!("\n{heading}\n\n");
         for objective in of {
             let line = format!("Chapter {}: {}", objective.chapter, objective.text);
-            told += &format!("  - {}", text(&line, "    ").trim_start());
+            output += &format!("  - {}", text(&line, "    ").trim_start());
             for section in &objective.sections {
-                told += &text(&format!("read again: {section}"), "      ");
+                output += &text(&format!("read again: {section}"), "      ");
             }
         }
     }
-    told
+    output
 }
 
 /// JUnit XML in Jenkins's schema, `junit-10.xsd`. An exercise is a test case in the suite of its student.
@@ -202,9 +208,10 @@ pub fn junit(suites: &[(&str, Vec<&Row>)]) -> io::Result<String> {
                             continue;
                         }
                         case.write_inner_content(|xml| {
-                            let failure =
-                                xml.create_element("failure").with_attribute(("message", row.says.as_str()));
-                            failure.write_text_content(BytesText::new(&row.says))?;
+                            let failure = xml
+                                .create_element("failure")
+                                .with_attribute(("message", row.message.as_str()));
+                            failure.write_text_content(BytesText::new(&row.message))?;
                             Ok(())
                         })?;
                     }

@@ -61,7 +61,7 @@ impl Standing {
     }
 
     /// One line: the points, and the number of met objectives.
-    pub fn says(&self) -> String {
+    pub fn summary(&self) -> String {
         let met = self.objectives.iter().filter(|objective| objective.met).count();
         let all = self.objectives.len();
         format!(
@@ -92,8 +92,8 @@ impl Standing {
     }
 
     /// Stores it with the student's other results.
-    pub fn keep(&self, place: &mut Workplace) {
-        place.keep(|record| record.assessed(self.fields()));
+    pub fn store(&self, place: &mut Workplace) {
+        place.update(|record| record.set_assessment(self.fields()));
     }
 
     /// The stored result of this program or of the page.

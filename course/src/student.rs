@@ -15,34 +15,34 @@ use crate::standing::Standing;
 use crate::workplace::{Workplace, all_named, failed, wrong};
 
 pub fn start(place: &Workplace) -> Result<(), Stop> {
-    let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
-    let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
+    let passed = all().into_iter().filter(|exercise| place.record.has_passed(exercise.id)).count();
+    let mut output = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
     if passed == 0 {
-        told += &text(
+        output += &text(
             "You read a chapter, predict what its lab will say, and repair code that a simulated GPU watches. You need no \
              GPU.",
             "",
         );
-        told += "\n  cargo course book      the chapters, at http://127.0.0.1:3000\n";
-        told += "  cargo course read 01   the first lab, with its questions, here\n";
-        told += "  cargo course watch     the first exercise: checked whenever you save\n";
+        output += "\n  cargo course book      the chapters, at http://127.0.0.1:3000\n";
+        output += "  cargo course read 01   the first lab, with its questions, here\n";
+        output += "  cargo course watch     the first exercise: checked whenever you save\n";
     } else {
-        told += &format!("{passed} of {} passed.\n", count(all().len(), "exercise", "exercises"));
+        output += &format!("{passed} of {} passed.\n", count(all().len(), "exercise", "exercises"));
     }
     match place.next() {
         Some(next) => {
-            told += &format!("\nNext: {}\n\n", titled(next));
-            told += &text(next.task, "  ");
-            let (file, _) = place.begun(next)?;
-            told += &format!("\n  {}\n", name(&file));
+            output += &format!("\nNext: {}\n\n", titled(next));
+            output += &text(next.task, "  ");
+            let (file, _) = place.start_file(next)?;
+            output += &format!("\n  {}\n", name(&file));
         }
         None => {
-            told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter, and `cargo course final` \
+            output += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter, and `cargo course final` \
                      is the final assessment.\n"
         }
     }
-    told += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
-    to_stdout(&told);
+    output += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
+    to_stdout(&output);
     Ok(())
 }
 
@@ -58,23 +58,23 @@ pub fn titled(exercise: &Exercise) -> String {
 pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
     let fits = |exercise: &&Exercise| {
         let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();
-        let passed = place.record.passed(exercise.id);
+        let passed = place.record.has_passed(exercise.id);
         search.is_none_or(|search| text.contains(&search.to_lowercase()))
             && !(open && passed)
             && (!done || passed)
     };
     let found: Vec<_> = all().into_iter().filter(fits).collect();
     let width = all().into_iter().map(|exercise| exercise.id.len()).max().unwrap_or(0);
-    let mut told = String::new();
+    let mut output = String::new();
     for exercise in &found {
-        let passed = place.record.passed(exercise.id);
+        let passed = place.record.has_passed(exercise.id);
         let state = match (passed, place.record.count(exercise.id, "checks")) {
             (true, _) => "passed".green(),
             (false, 0) => "".normal(),
             (false, _) => "begun".yellow(),
         };
         let kind = if exercise.kind == Kind::Fix { "fix" } else { "write" };
-        told += &format!("{state:6}  {:width$}  {kind:5}  {}\n", exercise.id, exercise.title);
+        output += &format!("{state:6}  {:width$}  {kind:5}  {}\n", exercise.id, exercise.title);
     }
     let standing = Standing::read(place)?;
     let has_passed = standing.as_ref().is_some_and(|standing| standing.passed);
@@ -90,23 +90,23 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
         };
         let points = standing
             .map_or("up to 100 points".to_owned(), |standing| format!("{} of 100 points", standing.points));
-        told +=
+        output +=
             &format!("{state:6}  {:width$}  {:5}  {}, {points}\n", assessment::ID, "fix", assessment::TITLE);
     }
     if found.is_empty() && !has_final {
         return Err(failed("no exercise fits; `cargo course list` names all"));
     }
-    let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
-    told += &format!("\n{passed} of {} passed\n", all().len());
-    to_stdout(&told);
+    let passed = all().into_iter().filter(|exercise| place.record.has_passed(exercise.id)).count();
+    output += &format!("\n{passed} of {} passed\n", all().len());
+    to_stdout(&output);
     Ok(())
 }
 
 pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
-    let (file, is_new) = place.begun(exercise)?;
-    let mut told = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
-    told += &format!("{} {}\n", if is_new { "Written:" } else { "Your file:" }, name(&file));
-    to_stdout(&told);
+    let (file, is_new) = place.start_file(exercise)?;
+    let mut output = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
+    output += &format!("{} {}\n", if is_new { "Written:" } else { "Your file:" }, name(&file));
+    to_stdout(&output);
     Ok(())
 }
 
@@ -122,7 +122,7 @@ pub fn run(
     if gpu == "real" || gpu == "auto" {
         return Err(wrong(format!("--gpu {gpu}: an exercise runs on a simulated GPU, or on none")));
     }
-    let (file, is_new) = place.begun(exercise)?;
+    let (file, is_new) = place.start_file(exercise)?;
     if is_new {
         to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
     }
@@ -130,7 +130,7 @@ pub fn run(
     let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
     // Code that did not run has only a verdict.
     let Some(seen) = checked.seen.first() else {
-        to_stdout(&told(exercise, &checked, &file));
+        to_stdout(&verdict_text(exercise, &checked, &file));
         return Err(Stop { message: String::new(), exit_code: 1 });
     };
     let id = exercise.id;
@@ -156,32 +156,32 @@ pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, St
     let checked =
         check(&library, exercise, &file, &exercise.cases(&SEEDS), &place.scratch).map_err(failed)?;
     let passed = checked.verdict.passed();
-    place.keep(|record| record.checked(exercise.id, passed));
+    place.update(|record| record.add_check(exercise.id, passed));
     Ok(checked)
 }
 
-pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
-    let mut told = printed(&checked.printed);
+pub fn verdict_text(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
+    let mut output = printed(&checked.printed);
     let text_of = checked.verdict.to_string();
     match &checked.verdict {
         Verdict::Passed { .. } => {
-            told += &format!("{}", text_of.green());
-            told += &text(exercise.afterwards, "");
+            output += &format!("{}", text_of.green());
+            output += &text(exercise.afterwards, "");
         }
         Verdict::Failed { diagnosis, .. } => {
-            told += &text_of.replacen("not yet:", &"not yet:".red().to_string(), 1);
+            output += &text_of.replacen("not yet:", &"not yet:".red().to_string(), 1);
             if let Some(line) = diagnosis.line {
-                told += &format!("\n{}:{line}\n", name(file));
+                output += &format!("\n{}:{line}\n", name(file));
             }
             if diagnosis.id == "error"
                 && let Some(story) = errors::explain(&diagnosis.seen)
             {
                 let id = story.kind.id;
-                told += &format!("\n`cargo course explain {id}` says what this error means.\n");
+                output += &format!("\n`cargo course explain {id}` says what this error means.\n");
             }
         }
     }
-    told
+    output
 }
 
 /// The first lines of the code's output.
@@ -192,18 +192,18 @@ fn printed(text: &str) -> String {
     let text = printable::lines(text);
     let lines: Vec<&str> = text.lines().collect();
     let shown = lines.len().min(20);
-    let mut told = format!("{}\n", "Your code prints:".bold());
-    lines[..shown].iter().for_each(|line| told += &format!("  {line}\n"));
+    let mut output = format!("{}\n", "Your code prints:".bold());
+    lines[..shown].iter().for_each(|line| output += &format!("  {line}\n"));
     if shown < lines.len() {
-        told += &format!("  … and {}\n", count(lines.len() - shown, "more line", "more lines"));
+        output += &format!("  … and {}\n", count(lines.len() - shown, "more line", "more lines"));
     }
-    told + "\n"
+    output + "\n"
 }
 
 /// Checks the given exercises. The exit code is 1 if one fails.
 pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(), Stop> {
     if let [name] = names
-        && assessment::is_meant(name)
+        && assessment::is_final(name)
     {
         return match assessment::check(place)? {
             true => Ok(()),
@@ -228,13 +228,13 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
         if several || names.is_empty() {
             to_stdout(&format!("{}\n", titled(exercise)));
         }
-        let (file, is_new) = place.begun(exercise)?;
+        let (file, is_new) = place.start_file(exercise)?;
         if is_new {
             to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
         }
         let checked = verdict(place, exercise)?;
         passed += usize::from(checked.verdict.passed());
-        to_stdout(&format!("{}{}", told(exercise, &checked, &file), if several { "\n" } else { "" }));
+        to_stdout(&format!("{}{}", verdict_text(exercise, &checked, &file), if several { "\n" } else { "" }));
         if !checked.verdict.passed() && !several {
             to_stdout(&format!("\nStuck? cargo course hint {}\n", exercise.id));
         }
@@ -257,7 +257,7 @@ pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>, is_
     place.refresh();
     let number = number.unwrap_or(place.record.count(exercise.id, "hints") + 1).clamp(1, 3);
     let hint = exercise.hints[number as usize - 1];
-    place.keep(|record| record.hinted(exercise.id, number));
+    place.update(|record| record.add_hint(exercise.id, number));
     let more = match number {
         _ if is_watched => String::new(),
         3 => format!("That was the last one. cargo course solution {}", exercise.id),
@@ -272,12 +272,12 @@ pub fn solution(exercise: &Exercise) {
 
 /// Resets the file to the skeleton, and keeps a backup of the student's.
 pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
-    let (file, is_new) = place.begun(exercise)?;
+    let (file, is_new) = place.start_file(exercise)?;
     if is_new {
         to_stdout(&format!("Written: {}\n", name(&file)));
         return Ok(());
     }
-    let kept = place.begin_again(exercise)?;
+    let kept = place.reset_file(exercise)?;
     to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
     Ok(())
 }

@@ -15,7 +15,7 @@ use labs::stdio::{line, to_stdout, to_stdout_as_it_is};
 
 use crate::assessment;
 use crate::show::{name, text};
-use crate::student::{hint, list, titled, told, verdict};
+use crate::student::{hint, list, titled, verdict, verdict_text};
 use crate::workplace::Workplace;
 
 const LOOK: Duration = Duration::from_millis(100);
@@ -30,16 +30,16 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
     thread::spawn(move || listen(send));
     'exercise: loop {
         // Only once: while the student works, a missing file is about to be saved.
-        place.begun(exercise)?;
+        place.start_file(exercise)?;
         let mut last = None;
         let mut misses = 0;
         loop {
-            match settled(&place.file(exercise)) {
+            match stable_content(&place.file(exercise)) {
                 Some(now) => {
                     misses = 0;
                     // A change of the modification time alone is not a change.
                     if last.as_ref() != Some(&now) {
-                        last = checked(place, exercise)?.then_some(now);
+                        last = check(place, exercise)?.then_some(now);
                     }
                 }
                 None => {
@@ -95,7 +95,7 @@ pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
     thread::spawn(move || listen(send));
     let mut last = None;
     loop {
-        let now = settled(&file);
+        let now = stable_content(&file);
         if now.is_some() && now != last {
             match assessment::check(place) {
                 Ok(_) => {}
@@ -104,7 +104,7 @@ pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
                 Err(stop) => return Err(stop),
             }
             to_stdout("\nEnter to check again, q to leave (a letter, then Enter)\n");
-            last = settled(&file);
+            last = stable_content(&file);
         }
         match next(&said).as_deref() {
             None => {}
@@ -115,7 +115,7 @@ pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
 }
 
 /// Checks the file and prints the verdict, unless the file has just disappeared.
-fn checked(place: &mut Workplace, exercise: &Exercise) -> Result<bool, Stop> {
+fn check(place: &mut Workplace, exercise: &Exercise) -> Result<bool, Stop> {
     let file = place.file(exercise);
     let is_terminal = io::stdout().is_terminal();
     if is_terminal {
@@ -133,7 +133,7 @@ fn checked(place: &mut Workplace, exercise: &Exercise) -> Result<bool, Stop> {
         titled(exercise),
         name(&file),
         text(exercise.task, ""),
-        told(exercise, &checked, &file),
+        verdict_text(exercise, &checked, &file),
         prompt(checked.verdict.passed()),
     ));
     Ok(true)
@@ -145,14 +145,14 @@ fn prompt(passed: bool) -> String {
 }
 
 /// The content of the file, or why it cannot be read, once stable; `None` while it is missing or being written.
-fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
-    let look = || match file::bytes(file) {
+fn stable_content(file: &Path) -> Option<Result<Vec<u8>, String>> {
+    let read = || match file::bytes(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         other => Some(other.map_err(|error| error.to_string())),
     };
-    let before = look()?;
+    let before = read()?;
     thread::sleep(SETTLED);
-    look().filter(|now| *now == before)
+    read().filter(|now| *now == before)
 }
 
 fn listen(send: Sender<String>) {

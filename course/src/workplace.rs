@@ -35,7 +35,7 @@ pub fn failed(message: impl std::fmt::Display) -> Stop {
 
 impl Workplace {
     /// As [`Workplace::open`], for a command that only reads: creates no folder.
-    pub fn there(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
+    pub fn open_existing(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         if let Some(folder) = &folder
             && !folder.is_dir()
         {
@@ -67,7 +67,7 @@ impl Workplace {
 
     /// Returns the student's file, and whether it is new. Creates a missing file from the skeleton, but does not
     /// overwrite one that an editor writes at the same moment.
-    pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
+    pub fn start_file(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
         let file = self.file(exercise);
         match files::create(&file, exercise.skeleton().as_bytes()) {
             Ok(is_new) => Ok((file, is_new)),
@@ -76,12 +76,12 @@ impl Workplace {
     }
 
     /// Resets a student's file to the skeleton. Returns the name of the backup.
-    pub fn begin_again(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
-        self.kept_under_another_name(&self.file(exercise), exercise.skeleton().as_bytes())
+    pub fn reset_file(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
+        self.replace_with_backup(&self.file(exercise), exercise.skeleton().as_bytes())
     }
 
     /// Rewrites a file, and keeps the old one under another name. Returns that name.
-    pub fn kept_under_another_name(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
+    pub fn replace_with_backup(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
         let unchanged = |error| cannot_be_written(file, &error, "; your work is unchanged, in that file");
         let of_file = file.file_name().unwrap_or_default().to_string_lossy();
         let names = (1..).map(|number| self.folder.join(format!("{of_file}.yours-{number}")));
@@ -94,7 +94,7 @@ impl Workplace {
     }
 
     /// Stores progress. Prints a warning if that fails, without losing anything else.
-    pub fn keep(&mut self, change: impl Fn(&mut Record)) {
+    pub fn update(&mut self, change: impl Fn(&mut Record)) {
         let file = self.progress();
         match Record::change(&file, &change) {
             Ok(record) => self.record = record,
@@ -117,13 +117,13 @@ impl Workplace {
     }
 
     pub fn next(&self) -> Option<&'static Exercise> {
-        all().into_iter().find(|exercise| !self.record.passed(exercise.id))
+        all().into_iter().find(|exercise| !self.record.has_passed(exercise.id))
     }
 
     /// The next unpassed exercise after this one, or the first one.
     pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
         let mut after = all().into_iter().skip_while(|other| other.id != exercise.id).skip(1);
-        let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
+        let next = after.find(|other| !self.record.has_passed(other.id)).or_else(|| self.next());
         next.filter(|next| next.id != exercise.id)
     }
 
@@ -134,7 +134,7 @@ impl Workplace {
             return Ok(self.next().unwrap_or(all()[0]));
         };
         let all = all_named(name)?;
-        Ok(all.iter().copied().find(|exercise| !self.record.passed(exercise.id)).unwrap_or(all[0]))
+        Ok(all.iter().copied().find(|exercise| !self.record.has_passed(exercise.id)).unwrap_or(all[0]))
     }
 }
 

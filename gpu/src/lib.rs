@@ -1,29 +1,26 @@
 //! CUDA without tensors: memory, copies, streams, events and launches, on a simulated GPU or on a real one.
 //!
-//! A tour of the source, from the ground up. A file imports only from its own room and from the rooms above it in this
-//! table.
+//! A tour of the source, from the ground up. A file imports only from its own room and the rooms above it.
 //!
-//! | room | files | what is there |
+//! | room | files | contents |
 //! | --- | --- | --- |
 //! | base | `base/` | element types, layouts (`shape.rs`), devices, errors, random numbers; the requests to a driver, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
 //! | host | `host/` | `thread.rs`, the context of a thread; `host_context.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
-//! | contract | `contract/` | `driver.rs`, everything that is asked of a GPU; `libraries.rs`, what comes with its driver; `others.rs`, work that several processes do together; `events.rs`, the record of what was asked and when it ran; `races.rs` |
+//! | contract | `contract/` | `driver.rs`, the interface to a GPU; `libraries.rs`, the interface to the CUDA libraries; `others.rs`, collectives of several processes; `events.rs`, the record of requests and execution times; `races.rs` |
 //! | runtime | `runtime/` | the layer between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
-//! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
-//! | nvidia | `nvidia/` | the real GPU, also with a tour |
-//! | ranks | `ranks/` | several programs on one machine, and how they take turns |
+//! | simulated | `simulated/` | the simulated GPU; its `mod.rs` has a tour |
+//! | nvidia | `nvidia/` | the real GPU; its `mod.rs` has a tour |
+//! | ranks | `ranks/` | several programs on one machine, which take turns |
 //!
 //! Four files here are part of the spine that `todevice`'s `lib.rs` lists: `runtime/copy.rs`, `contract/driver.rs`,
-//! `simulated/schedule.rs` and `base/kernel.rs`. They show how a copy and a launch get from a tensor to a GPU.
+//! `simulated/schedule.rs` and `base/kernel.rs`. They follow a copy and a launch from a tensor to a GPU.
 //!
-//! This crate knows no tensors and no operations, and computes nothing itself: each kernel, matrix product and
-//! convolution brings its host implementation with it, as a `fn` (its *twin*). The crate has random number generators,
-//! which the host owns, but does not fill tensors from them.
+//! This crate has no tensors and no operations: each kernel, matrix product and convolution brings its host
+//! implementation, a `fn` (its *twin*). The crate has random number generators, but does not fill tensors.
 //!
 //! # Memory under PyTorch's rules
 //!
-//! A block belongs to a segment that was taken from the driver. A freed block returns to the allocator, not to the
-//! driver.
+//! The allocator divides segments of the driver into blocks. A freed block returns to the allocator, not to the driver.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -57,7 +54,7 @@
 //!
 //! # Two streams, and a race
 //!
-//! Only events order the work of two streams. A missing event is reported as a race, whatever the result was.
+//! Only events order the work of two streams. A missing event is reported as a race, whatever the result.
 //!
 //! ```
 //! use todevice_gpu::contract::driver::Driver;
@@ -88,8 +85,8 @@
 //!
 //! # A copy that overlaps
 //!
-//! A device copies and computes with different engines. A copy from pinned memory overlaps the work of another stream,
-//! and the host waits for neither.
+//! A device has separate engines for copies and for kernels. A copy from pinned memory overlaps the work of another
+//! stream, and the host waits for neither.
 //!
 //! ```
 //! use todevice_gpu::contract::driver::{Driver, Engine, HostSource};

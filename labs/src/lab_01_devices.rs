@@ -762,7 +762,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
             "The actor has four layers, each with a weight and a bias. How many copies does it take to move all of it to the device?",
         )
         .unit("copies")
-        .whole()
+        .integer()
         .because("Each of the parameters is a tensor of its own, and is copied by itself."),
     );
     // ANCHOR: copies

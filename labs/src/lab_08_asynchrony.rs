@@ -14,8 +14,8 @@ use crate::frame::clock::{
     host_runs_ahead, launches_wait, modelled_or_measured, wait_for,
 };
 use crate::{
-    Entry, Figure, Lab, Prediction, Run, Table, Text, exact, found, hardware, row,
-    text, timed,
+    Entry, Figure, Lab, Prediction, Run, Table, Text, exact, hardware, machine_figure,
+    row, text, timed,
 };
 
 pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
@@ -373,7 +373,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
 
 /// A share of time in percent.
 fn share(name: &'static str, percent: f64) -> Figure {
-    found(name, percent).unit("%").digits(0)
+    machine_figure(name, percent).unit("%").digits(0)
 }
 
 /// Shows the error of a call that would have waited.

@@ -243,7 +243,7 @@ fn a_sink_learns_when_its_section_is_over() {
             if self.over == 0 { self.before += 1 } else { self.after += 1 }
         }
 
-        fn over(&mut self) {
+        fn section_done(&mut self) {
             self.over += 1;
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use labs::prediction::{Answer, Kind, Prediction, Said, Verdict};
+use labs::prediction::{Answer, Kind, Prediction, Response, Verdict};
 use labs::{
     Entry, Event, LABS, Lab, Listed, Run, Sink, Stop, exact, modelled, run_streamed, timed, without_measured,
 };
@@ -94,7 +94,7 @@ fn every_prediction_can_be_answered_and_says_why() {
                 Kind::Choice(choices) => {
                     assert!((2..=5).contains(&choices.len()), "{id}");
                     for (index, choice) in choices.iter().enumerate() {
-                        let said = Said::Option(index);
+                        let said = Response::Option(index);
                         assert!(
                             Ok(&said) == expected.as_ref() || !choice.unless.is_empty(),
                             "{id}: {}",
@@ -146,7 +146,7 @@ impl Sink for Thinker {
         self.events.push(event);
     }
 
-    fn ask(&mut self, _: &Prediction) -> Option<Said> {
+    fn ask(&mut self, _: &Prediction) -> Option<Response> {
         sleep(Duration::from_secs(3600));
         self.hours += 1;
         None
@@ -255,22 +255,22 @@ fn of_each_kind() -> [Prediction; 5] {
 fn what_is_typed_is_read_for_each_kind() {
     let [choice, yes_no, number, order, line] = of_each_kind();
     for (prediction, typed, said) in [
-        (&choice, "a", Said::Option(0)),
-        (&choice, " B) \n", Said::Option(1)),
-        (&choice, "b.", Said::Option(1)),
-        (&yes_no, "yes", Said::Option(0)),
-        (&yes_no, "Y", Said::Option(0)),
-        (&yes_no, "No.\r\n", Said::Option(1)),
-        (&number, "12", Said::Number(12.0)),
-        (&number, "1,024 MiB", Said::Number(1024.0)),
-        (&number, "3.5mib", Said::Number(3.5)),
-        (&number, "0", Said::Number(0.0)),
-        (&number, "1e3", Said::Number(1000.0)),
-        (&number, "1 000 000", Said::Number(1e6)),
-        (&order, "c a b", Said::Order(vec![2, 0, 1])),
-        (&order, "B, C, A", Said::Order(vec![1, 2, 0])),
-        (&order, "abc", Said::Order(vec![0, 1, 2])),
-        (&line, "c", Said::Option(2)),
+        (&choice, "a", Response::Option(0)),
+        (&choice, " B) \n", Response::Option(1)),
+        (&choice, "b.", Response::Option(1)),
+        (&yes_no, "yes", Response::Option(0)),
+        (&yes_no, "Y", Response::Option(0)),
+        (&yes_no, "No.\r\n", Response::Option(1)),
+        (&number, "12", Response::Number(12.0)),
+        (&number, "1,024 MiB", Response::Number(1024.0)),
+        (&number, "3.5mib", Response::Number(3.5)),
+        (&number, "0", Response::Number(0.0)),
+        (&number, "1e3", Response::Number(1000.0)),
+        (&number, "1 000 000", Response::Number(1e6)),
+        (&order, "c a b", Response::Order(vec![2, 0, 1])),
+        (&order, "B, C, A", Response::Order(vec![1, 2, 0])),
+        (&order, "abc", Response::Order(vec![0, 1, 2])),
+        (&line, "c", Response::Option(2)),
     ] {
         assert_eq!(prediction.parse(typed), Ok(said.clone()), "{}: {typed:?}", prediction.id);
         // As stored, and parsed again.
@@ -318,7 +318,7 @@ fn a_guess_that_cannot_be_the_answer_is_refused() {
         ),
         (number().out_of(8), "a whole number from 0 to 8", &["0", "8", "3.0"], &["9", "2.5", "1e9"]),
         (
-            number().unit("copies").whole(),
+            number().unit("copies").integer(),
             "a whole number of copies, 0 or more",
             &["0", "1,000,000"],
             &["0.5", "-2"],
@@ -351,7 +351,7 @@ fn no_lab_asks_more_than_eight_predictions_or_four_questions_to_think_about() {
 
 /// A lab with the answers below.
 fn answered(prediction: Prediction, key: impl Into<labs::Key>) -> Answer {
-    Answer { prediction, key: key.into(), said: None }
+    Answer { prediction, key: key.into(), response: None }
 }
 
 #[test]
@@ -470,5 +470,5 @@ fn nobody_is_asked_where_nobody_answers() {
     assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""));
     assert!(captured.text.ends_with("1. A question\nPredict: Is it?\n"), "{}", captured.text);
     let answers: Vec<&Answer> = answers(&captured.events).collect();
-    assert!(matches!(answers[..], [Answer { said: None, .. }]));
+    assert!(matches!(answers[..], [Answer { response: None, .. }]));
 }

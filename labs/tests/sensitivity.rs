@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::said;
-use labs::sensitivity::{FILE, Said, changes, lines, plain, turns};
+use labs::sensitivity::{FILE, LabText, changed_sentences, changes, lines, unchanged};
 use labs::{LABS, Listed};
 
 fn written() -> String {
@@ -18,10 +18,10 @@ const ANEW: &str = "book/sensitivity.txt is not what the labs say today. To writ
 #[test]
 fn the_file_has_what_turns_with_one_guess() {
     let (lab, card, figure) = (Listed::named("lab-03").unwrap(), "t4", "smallest_kernel");
-    let plain = plain(lab, card);
+    let plain = unchanged(lab, card);
     let mut found = Vec::new();
     for change in changes(card).into_iter().filter(|change| change.figure == figure) {
-        found.extend(turns(lab, change, &plain).unwrap().iter().map(ToString::to_string));
+        found.extend(changed_sentences(lab, change, &plain).unwrap().iter().map(ToString::to_string));
     }
     let columns = [lab.name, card, figure];
     let is_of_it = |line: &&str| columns.iter().all(|column| line.split('\t').any(|part| part == *column));
@@ -38,7 +38,7 @@ fn the_file_has_the_sentences_of_today() {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     for lab in LABS.iter().filter(|lab| lab.runs.iter().any(|run| run.name == "t4")) {
         let run = lab.runs.iter().find(|run| run.name == "t4").unwrap();
-        let said = Said::from(said::run(lab.name, &[run.flags, run.steady].concat()).clone());
+        let said = LabText::from(said::run(lab.name, &[run.flags, run.steady].concat()).clone());
         for line in &lines {
             match line[..] {
                 ["sentences", name, "t4", count] if name == lab.name => {

@@ -109,7 +109,7 @@ impl Sink for Page {
         }
     }
 
-    fn over(&mut self) {
+    fn section_done(&mut self) {
         tell(Told::Over, b"");
     }
 

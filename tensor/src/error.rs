@@ -3,8 +3,6 @@
 
 mod device_mismatch;
 pub(crate) mod distributed;
-pub(crate) mod dtype;
-pub(crate) mod tensor;
 
 pub use device_mismatch::{DeviceMismatch, Forgetful, MismatchedTensor, Unlisted};
 pub use distributed::RankError;
@@ -12,6 +10,8 @@ pub use todevice_gpu::base::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
 };
 
+use crate::device::DeviceType;
+use crate::dtype::DType;
 use crate::kernel::TwinError;
 use crate::topology::UnknownLink;
 use distributed::DistributedError;
@@ -255,5 +255,85 @@ impl From<Error> for TwinError {
             }
             other => TwinError::Other(Box::new(other)),
         }
+    }
+}
+
+/// An error of a tensor: of its dimensions, its values or its memory.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
+pub enum TensorError {
+    #[error("Dimension specified as {dim} but tensor has no dimensions")]
+    NoDimensions { dim: i64 },
+    #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
+    NotAScalar { numel: usize },
+    #[error("item() gives an f64, and no f64 is equal to {value}: read it with to_vec::<i64>()")]
+    NoF64 { value: i64 },
+    #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
+    AmbiguousTruth { numel: usize },
+    #[error("{got} values cannot fill a tensor of shape {sizes:?}, which holds {expected}")]
+    DataLength { got: usize, expected: usize, sizes: Vec<usize> },
+    #[error("expected sequence of length {expected} at dim {dim} (got {got})")]
+    RaggedData { expected: usize, got: usize, dim: usize },
+    #[error(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    WriteOverlap,
+    #[error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    SourceOverlap,
+    #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
+    PinOnDevice { dtype: DType },
+    #[error(
+        "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
+    )]
+    RecordStreamOnHost,
+    #[error("{operation}: this machine was given a number of operations, and they are used up")]
+    NoMoreOperations { operation: &'static str },
+}
+
+todevice_gpu::debug_is_message!(TensorError);
+
+impl Refusal for TensorError {
+    fn kind(&self) -> &'static str {
+        match self {
+            TensorError::NoDimensions { .. } => "IndexError",
+            _ => "RuntimeError",
+        }
+    }
+}
+
+/// An error of a dtype.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
+pub enum DTypeError {
+    #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
+    NotImplemented { operation: &'static str, dtype: DType },
+    #[error("expected scalar type {} but found {}", .expected.scalar_type(), .got.scalar_type())]
+    Expected { expected: DType, got: DType },
+    #[error("result type {} can't be cast to the desired output type {}", .result.scalar_type(), .output.scalar_type())]
+    InPlaceCast { result: DType, output: DType },
+    #[error("this tensor holds {} values, which cannot be read as {}: convert it first, with .to(DType::{:?})", .held.scalar_type(), .asked.scalar_type(), .asked)]
+    Read { held: DType, asked: DType },
+}
+
+todevice_gpu::debug_is_message!(DTypeError);
+
+impl Refusal for DTypeError {}
+
+/// The error of an operation that is not implemented for a dtype.
+pub(crate) fn not_implemented(operation: &'static str, dtype: DType) -> Error {
+    DTypeError::NotImplemented { operation, dtype }.into()
+}
+
+/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some types have no such name in PyTorch.
+pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
+    let scalar = dtype.scalar_type();
+    match (device, dtype) {
+        (_, DType::BF16 | DType::Bool) => format!("{}{scalar}Type", device.name().to_ascii_uppercase()),
+        (DeviceType::Cpu, _) => format!("torch.{scalar}Tensor"),
+        (DeviceType::Cuda, _) => format!("torch.cuda.{scalar}Tensor"),
     }
 }

@@ -57,11 +57,11 @@
 //! | --- | --- |
 //! | `tensor/src/tensor.rs` | `Tensor`: storage, layout, dtype, history |
 //! | `tensor/src/ops/transfer.rs` | `x.to(device)` |
-//! | `gpu/src/runtime/copy.rs` | queues the copy on the current stream |
-//! | `gpu/src/contract/driver.rs` | the interface to a GPU |
-//! | `gpu/src/simulated/schedule.rs` | schedules copies and kernels |
-//! | `tensor/src/ops/mod.rs` | the three entry points of an operation |
-//! | `tensor/src/enter.rs` | the golden rule |
+//! | `gpu/src/runtime/copy.rs` | the copy is queued on the current stream |
+//! | `gpu/src/contract/driver.rs` | everything that is asked of a GPU |
+//! | `gpu/src/simulated/schedule.rs` | when a copy or a kernel runs, and takes effect |
+//! | `tensor/src/ops/mod.rs` | the three ways into an operation |
+//! | `tensor/src/operation.rs` | what an operation declares, and how it is entered: the golden rule |
 //! | `tensor/src/ops/elementwise/unary.rs` | `relu`, forward and backward |
 //! | `gpu/src/base/kernel.rs` | a kernel and its twin |
 //! | `tensor/src/ops/launch.rs` | grid, work and arguments of a launch |
@@ -74,10 +74,10 @@
 //!
 //! | topic | read |
 //! | --- | --- |
-//! | tensors | [`Tensor`]; `storage.rs` for the memory; `shape.rs` of `todevice-gpu` for views |
-//! | operations | `operation.rs`; `enter.rs`, their only entry; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
-//! | kernels for the CPU and GPUs | `ops/row.rs` declares them; `ops/launch.rs`, `ops/access.rs` run them |
-//! | gradients | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
+//! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
+//! | how an operation is made | `operation.rs`, with the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
+//! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
 //! | checkpoints of a training | [`serialize`] |
 //! | convolutions | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
@@ -105,7 +105,7 @@
 //! | errors | `error.rs`, `error/`, `python.rs` |
 //! | cpu | `cpu/` |
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
-//! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `mismatch.rs`, `options.rs`, `moves.rs`, `autograd/` |
+//! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `mismatch.rs`, `options.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
 //! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs` |
 //! | serialize | `serialize/` |
@@ -123,10 +123,9 @@
 
 pub use todevice_gpu::base::random;
 pub(crate) use todevice_gpu::base::{
-    collective, conv, device, dtype, figure_file, flags, handles, kernel, lock, reading, shape, sort,
-    topology,
+    collective, conv, device, dtype, figure_file, flags, kernel, lock, reading, shape, sort, topology,
 };
-pub(crate) use todevice_gpu::contract::{events, others, races};
+pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
 pub(crate) use todevice_gpu::host::{host_context, host_memory, host_profile, scope};
 pub(crate) use todevice_gpu::ranks;
@@ -137,13 +136,11 @@ pub mod backends;
 mod cpu;
 pub mod cuda;
 pub mod data;
-mod enter;
 mod error;
 mod gpu;
 mod machine;
 mod mismatch;
 pub mod monitor;
-mod moves;
 pub mod nn;
 mod operation;
 mod ops;
@@ -167,10 +164,8 @@ pub mod errors {
     pub use crate::autograd::error::AutogradError;
     pub use crate::autograd::gradcheck::GradcheckError;
     pub use crate::data::error::DataError;
-    pub use crate::error::Refusal;
     pub use crate::error::distributed::DistributedError;
-    pub use crate::error::dtype::DTypeError;
-    pub use crate::error::tensor::TensorError;
+    pub use crate::error::{DTypeError, Refusal, TensorError};
     pub use crate::machine::error::MachineError;
     pub use crate::nn::error::ModuleError;
     pub use crate::ops::compiled::error::KernelError;
@@ -226,6 +221,7 @@ pub use ops::pair::Pair;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 pub use ops::random::RandomOptions;
 pub use ops::shape::CopyOptions;
+pub use ops::transfer::ToOptions;
 pub use ops::values::NestedData;
 pub use options::AndOptions;
 pub use races::RaceCheck;
@@ -233,4 +229,4 @@ pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};
 pub use shape::MAX_DIMS;
 pub use tensor::Tensor;
-pub use tensor_options::{TensorOptions, ToOptions};
+pub use tensor_options::TensorOptions;

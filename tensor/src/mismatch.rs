@@ -1,12 +1,54 @@
-//! GPU0001, operands on two devices: PyTorch's message and the origin of both operands.
+//! The error of operands on two devices (GPU0001): PyTorch's sentence, and the story of both operands.
+//!
+//! If the golden rule is broken because a parameter or buffer stayed behind when its module moved, the error shows which
+//! list of which module it is missing from. For that, a tensor knows its [`Owner`], and the latest moves of modules are
+//! remembered.
+
+use std::panic::Location;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::Device;
-use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor};
+use crate::error::{DeviceMismatch, Error, Forgetful, GpuError, MismatchedTensor, Unlisted};
 use crate::host_context::HostContext;
-use crate::moves;
+use crate::lock::lock;
+use crate::machine::Machine;
 use crate::operation::ArgumentNames;
 use crate::scope;
 use crate::tensor::Tensor;
+
+/// The module that a parameter or buffer belongs to.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    /// Its name in the layer that made it, or "parameter" or "buffer".
+    pub name: &'static str,
+    /// That layer's name, or `None` if the user made the tensor.
+    pub layer: Option<&'static str>,
+    /// The module method that should list it, if no layer made it.
+    pub list: &'static str,
+    made: u64,
+}
+
+impl Owner {
+    pub(crate) fn new(name: &'static str, layer: Option<&'static str>, list: &'static str) -> Owner {
+        Owner { name, layer, list, made: next() }
+    }
+}
+
+/// A call of `.to`, and the moved modules whose lists may be incomplete.
+struct Moved {
+    device: Device,
+    place: &'static Location<'static>,
+    at: u64,
+    modules: Vec<Forgetful>,
+}
+
+/// The number of calls to remember. Programs move few models.
+const KEPT: usize = 4;
+
+/// The calls of a machine's program. A tensor of a GPU is compared with those of its own machine only.
+#[derive(Default)]
+struct Lately(Mutex<Vec<Moved>>);
 
 #[cold]
 pub(crate) fn mismatch(
@@ -43,7 +85,7 @@ pub(crate) fn mismatch(
     };
     let operands = pair.map(|i| operand(called(i), inputs[i]));
     let behind = if b.is_cuda() && !a.is_cuda() { pair[0] } else { pair[1] };
-    let unlisted = moves::unlisted(inputs[behind], if behind == pair[0] { b } else { a });
+    let unlisted = unlisted(inputs[behind], if behind == pair[0] { b } else { a });
     Error::DeviceMismatch(Box::new(DeviceMismatch {
         sentence,
         operation: name,
@@ -63,4 +105,41 @@ fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
         moved: tensor.moved(),
         learned: tensor.is_leaf() && tensor.requires_grad(),
     }
+}
+
+/// Records that modules with such lists were moved.
+pub(crate) fn note_move(device: Device, place: &'static Location<'static>, modules: Vec<Forgetful>) {
+    if modules.is_empty() {
+        return;
+    }
+    let lately = Machine::current().kept::<Lately>();
+    let mut lately = lock(&lately.0);
+    if lately.len() == KEPT {
+        lately.remove(0);
+    }
+    lately.push(Moved { device, place, at: next(), modules });
+}
+
+/// Finds the module that moved to `device` without `tensor`, if the tensor belongs to a module and was never moved
+/// itself.
+fn unlisted(tensor: &Tensor, device: Device) -> Option<Unlisted> {
+    let tensor = tensor.base().unwrap_or(tensor);
+    let owner = tensor.owner().filter(|_| tensor.moved().is_none())?;
+    let lately = Machine::current().kept::<Lately>();
+    let lately = lock(&lately.0);
+    let moved = lately.iter().rfind(|moved| moved.device == device && moved.at > owner.made)?;
+    Some(Unlisted {
+        name: owner.name,
+        layer: owner.layer,
+        list: owner.list,
+        made: tensor.place(),
+        moved: moved.place,
+        modules: moved.modules.clone(),
+    })
+}
+
+/// Numbers events, since a parameter made after a move could not take part in it.
+fn next() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
 }

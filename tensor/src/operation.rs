@@ -1,13 +1,29 @@
-//! The properties an operation has on every device, declared once, as data:
+//! Operations: the properties of each on every device, declared once, as data; and [`enter`], the single entry point.
 //!
 //! ```text
 //! operations! {
-//!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+//!     static DOT: Operation =
+//!         Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
+//!     static SUM: Operation = Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
 //! }
 //! ```
 //!
-//! Operations with the same name are PyTorch's overloads: `sum` over all elements, and `sum` over some dimensions.
+//! Two operations with the same name are what PyTorch calls overloads: `sum` over all elements, and `sum` over some
+//! dimensions.
+//!
+//! Every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in. Checks and bookkeeping that apply to
+//! all operations are done here and nowhere else: among them the golden rule, [`same_device`]. Calls that only create or
+//! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
+//!
+//! Not here: the text of the golden rule's error, in `mismatch.rs`. Next in the spine: `ops/elementwise/unary.rs`.
+
+use std::panic::Location;
+
+use crate::error::{Result, TensorError};
+use crate::host_context::HostContext;
+use crate::mismatch::mismatch;
+use crate::scope::{self, Leave};
+use crate::tensor::Tensor;
 
 /// An operation: its PyTorch names, and the rules for checking and casting its operands.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +40,21 @@ pub struct Operation {
     pub(crate) is_composite: bool,
 }
 
-/// The check that an operation's operands are on one device.
+/// What autocast does with an operation's operands: the PyTorch cast list it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastPolicy {
+    /// Operands keep their dtypes.
+    AsGiven,
+    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
+    /// loss.
+    LowerPrecision,
+    /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
+    Fp32,
+    /// Operands are cast to the widest dtype among them, even if that is f32.
+    Promote,
+}
+
+/// How an operation checks that its operands are on one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Devices {
     /// All operands in one element-wise iteration: a 0-dim tensor on the host may join any device.
@@ -41,19 +71,6 @@ pub(crate) struct ArgumentNames {
     /// `wrapper_CUDA_addmm`
     pub(crate) method: &'static str,
     pub(crate) names: &'static [&'static str],
-}
-
-/// An operation's cast list in PyTorch's autocast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CastPolicy {
-    /// Operands keep their dtypes.
-    AsGiven,
-    /// Operands are cast to the region's dtype: for matrix products, which 16 bits make faster at little loss.
-    LowerPrecision,
-    /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
-    Fp32,
-    /// Operands are cast to their widest dtype.
-    Promote,
 }
 
 impl Operation {
@@ -99,12 +116,82 @@ impl Operation {
     pub(crate) fn node_name(&self) -> &'static str {
         self.node.unwrap_or(self.name)
     }
+
+    #[track_caller]
+    pub(crate) fn check_devices(&self, inputs: &[&Tensor]) -> Result<()> {
+        match self.devices {
+            Devices::Together => same_device(self.name, None, inputs),
+            Devices::Named(arguments) => same_device(self.name, Some(arguments), inputs),
+            // Each of the operations it consists of makes its own check.
+            Devices::ByParts => Ok(()),
+        }
+    }
 }
 
-/// Declares operations and `OPERATIONS`, the list of them.
+/// The single entry point: does what every operation needs, whatever it computes. The operation lasts as long as the
+/// guard.
+#[track_caller]
+// ANCHOR: enter
+pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
+    let leave = enter_uncharged(operation.name)?;
+    if !operation.is_composite {
+        HostContext::spend(|host| &host.dispatch);
+    }
+    operation.check_devices(inputs)?;
+    Ok(leave)
+}
+// ANCHOR_END: enter
+
+/// The part of [`enter`] for calls that only create or read a tensor (`empty`, `tensor`, `tolist`, `item`). They count
+/// toward the machine's operation limit, so that a loop of such calls also ends. Unlike [`enter`], it charges no
+/// dispatch (PyTorch's time to find and call a kernel): the modelled host time of these calls covers only the copying
+/// of values. Charging a dispatch as well would change all times that labs and exercises show.
+#[track_caller]
+#[inline(never)] // Inlined, it would be duplicated in `to_vec` for each type.
+pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
+    let leave = scope::operation(name, Location::caller());
+    match HostContext::count_operation() {
+        true => Ok(leave),
+        false => Err(TensorError::NoMoreOperations { operation: name }.into()),
+    }
+}
+
+/// The golden rule: all tensors of an operation must be on one device.
+///
+/// In an operation that PyTorch runs through `TensorIterator`, a number (a 0-dim tensor) on the host may join any
+/// device. Everywhere else each argument is checked by name.
+#[track_caller]
+// ANCHOR: golden_rule
+pub(crate) fn same_device(
+    name: &'static str,
+    arguments: Option<ArgumentNames>,
+    inputs: &[&Tensor],
+) -> Result<()> {
+    let joins = |input: &&&Tensor| arguments.is_none() && is_host_number(input);
+    let Some(first) = inputs.iter().position(|input| !joins(&input)) else { return Ok(()) };
+    let device = inputs[first].device();
+    let stranger = |input: &&Tensor| input.device() != device && !joins(&input);
+    match inputs.iter().position(stranger) {
+        Some(other) => Err(mismatch(name, arguments, inputs, [first, other])),
+        None => Ok(()),
+    }
+}
+// ANCHOR_END: golden_rule
+
+/// The operand that decides where the operation runs: the first on a GPU, else the first.
+pub(crate) fn deciding_operand<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
+    inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
+}
+
+/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host counts as a plain number.
+fn is_host_number(tensor: &Tensor) -> bool {
+    tensor.ndim() == 0 && !tensor.is_cuda()
+}
+
+/// Lists the operations of a module as `OPERATIONS`, for the registry. The operations themselves are plain statics.
 macro_rules! operations {
-    ($($(#[$meta:meta])* $vis:vis $NAME:ident: $operation:expr;)+) => {
-        $($(#[$meta])* $vis static $NAME: $crate::operation::Operation = $operation;)+
+    ($($(#[$meta:meta])* $vis:vis static $NAME:ident: $Operation:ty = $operation:expr;)+) => {
+        $($(#[$meta])* $vis static $NAME: $Operation = $operation;)+
 
         pub(in crate::ops) const OPERATIONS: &[&$crate::operation::Operation] = &[$(&$NAME),+];
     };

@@ -39,7 +39,8 @@ impl<A, O: Keywords, S: AndOptions<A, O>> AndOptions<A, O> for (S, O) {
     }
 }
 
-macro_rules! alone {
+/// Arguments passed without options.
+macro_rules! impl_and_options {
     ($($T:ty),*) => {$(
         impl<O: Default> $crate::options::AndOptions<$T, O> for $T {
             fn split(self) -> ($T, O) {
@@ -48,9 +49,9 @@ macro_rules! alone {
         }
     )*};
 }
-pub(crate) use alone;
+pub(crate) use impl_and_options;
 
-alone!(usize);
+impl_and_options!(usize);
 
 impl<'a, O: Default> AndOptions<&'a str, O> for &'a str {
     fn split(self) -> (&'a str, O) {
@@ -100,8 +101,8 @@ impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
     }
 }
 
-/// For a number that fills a tensor, or bounds or steps a range.
-macro_rules! numbers {
+/// A number that fills a tensor or is a bound or step of a range.
+macro_rules! impl_and_options_for_numbers {
     ($($Number:ty),*) => {$(
         impl<O: Default> AndOptions<Scalar, O> for $Number {
             fn split(self) -> (Scalar, O) {
@@ -110,10 +111,11 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
+impl_and_options_for_numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
 
-/// Pairs an argument with anything that converts into the options of a new tensor.
-macro_rules! in_pair {
+/// An argument in a pair with a dtype, a device, another tensor, or several of these, as the options of a new
+/// tensor.
+macro_rules! impl_and_options_for_pairs {
     ($([$($generic:tt)*] $Argument:ty, $Options:ty;)*) => {$(
         impl<$($generic)* S, P: Into<$Options>> $crate::options::AndOptions<$Argument, $Options> for (S, P)
         where
@@ -125,4 +127,4 @@ macro_rules! in_pair {
         }
     )*};
 }
-pub(crate) use in_pair;
+pub(crate) use impl_and_options_for_pairs;

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use crate::device::Device;
 use crate::error::Result;
+use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
-use crate::gpu::runtime::DeviceMemory;
+use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;
 
@@ -31,16 +33,32 @@ impl Storage {
         Ok(Storage::in_host(HostBuffer::allocate(HostContext::memory(), bytes)?))
     }
 
+    /// Like [`allocate`](Self::allocate), on any device of the current machine.
+    pub(crate) fn allocate_on(device: Device, bytes: usize) -> Result<Arc<Storage>> {
+        if !device.is_cuda() {
+            return Storage::allocate(bytes);
+        }
+        Ok(Storage::on_device(gpu::of(device)?.allocate(device.index(), bytes)?, bytes))
+    }
+
+    /// Like [`allocate`](Self::allocate), on the device of this storage.
+    pub(crate) fn allocate_beside(&self, bytes: usize) -> Result<Arc<Storage>> {
+        let Some(memory) = self.device() else { return Storage::allocate(bytes) };
+        Ok(Storage::on_device(memory.cuda().allocate(memory.device().index(), bytes)?, bytes))
+    }
+
+    /// Like [`allocate`](Self::allocate), in host memory pinned by a machine's driver.
+    pub(crate) fn allocate_pinned(cuda: &Arc<Cuda>, bytes: usize) -> Result<Arc<Storage>> {
+        let memory = PinnedMemory::allocate(cuda, bytes)?;
+        Ok(Storage::of(StorageMemory::Pinned(RwLock::new(memory)), bytes))
+    }
+
     pub(crate) fn in_host(buffer: HostBuffer) -> Arc<Storage> {
         let bytes = buffer.bytes().len();
         Storage::of(StorageMemory::Host(RwLock::new(buffer)), bytes)
     }
 
-    pub(crate) fn in_pinned(memory: PinnedMemory, bytes: usize) -> Arc<Storage> {
-        Storage::of(StorageMemory::Pinned(RwLock::new(memory)), bytes)
-    }
-
-    pub(crate) fn on_device(memory: DeviceMemory, bytes: usize) -> Arc<Storage> {
+    fn on_device(memory: DeviceMemory, bytes: usize) -> Arc<Storage> {
         Storage::of(StorageMemory::Device(memory), bytes)
     }
 
@@ -65,6 +83,12 @@ impl Storage {
             StorageMemory::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
             StorageMemory::Host(_) | StorageMemory::Device(_) => None,
         }
+    }
+
+    /// Returns the pinned memory, if this driver pinned it. Memory pinned by another machine is ordinary memory to this
+    /// one.
+    pub(crate) fn pinned_by(&self, cuda: &Arc<Cuda>) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
+        self.pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
     }
 
     pub(crate) fn version(&self) -> u64 {

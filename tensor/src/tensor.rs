@@ -15,16 +15,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::autograd::error::AutogradError;
 use crate::autograd::{self, History};
-use crate::device::Device;
+use crate::device::{Device, DevicePtr};
 use crate::dtype::DType;
-use crate::error::tensor::TensorError;
-use crate::error::{Error, LayoutError, Result};
-use crate::gpu;
-use crate::gpu::pinned::PinnedMemory;
+use crate::error::{Error, LayoutError, Result, TensorError};
 use crate::gpu::runtime::{Cuda, DeviceMemory};
-use crate::handles::DevicePtr;
 use crate::lock::lock;
-use crate::moves::Owner;
+use crate::mismatch::Owner;
 use crate::scope;
 use crate::shape::Layout;
 use crate::storage::Storage;
@@ -62,40 +58,36 @@ impl Tensor {
     /// Allocates contiguous host memory for an operation to write its result to.
     #[track_caller]
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        let layout = Layout::contiguous(sizes)?;
-        let storage = Storage::allocate(layout.bytes(dtype.size())?)?;
-        Ok(Tensor::made_of(storage, layout, dtype))
+        Tensor::uninit_in(Storage::allocate, sizes, dtype)
     }
 
     /// Like [`uninit`](Self::uninit), on any device of the current machine.
     #[track_caller]
     pub(crate) fn uninit_on(device: Device, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        if !device.is_cuda() {
-            return Tensor::uninit(sizes, dtype);
-        }
-        let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.bytes(dtype.size())?;
-        let memory = gpu::of(device)?.allocate(device.index(), bytes)?;
-        Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
+        Tensor::uninit_in(|bytes| Storage::allocate_on(device, bytes), sizes, dtype)
     }
 
     /// Like [`uninit`](Self::uninit), in host memory pinned by a machine's driver.
     #[track_caller]
     pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.bytes(dtype.size())?;
-        let memory = PinnedMemory::allocate(cuda, bytes)?;
-        Ok(Tensor::made_of(Storage::in_pinned(memory, bytes), layout, dtype))
+        Tensor::uninit_in(|bytes| Storage::allocate_pinned(cuda, bytes), sizes, dtype)
     }
 
     /// Like [`uninit`](Self::uninit), on this tensor's device (`Tensor.new_empty`).
     #[track_caller]
     pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        let Some(memory) = self.storage().device() else { return Tensor::uninit(sizes, dtype) };
+        Tensor::uninit_in(|bytes| self.storage().allocate_beside(bytes), sizes, dtype)
+    }
+
+    #[track_caller]
+    fn uninit_in(
+        allocate: impl FnOnce(usize) -> Result<Arc<Storage>>,
+        sizes: &[usize],
+        dtype: DType,
+    ) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.bytes(dtype.size())?;
-        let memory = memory.cuda().allocate(memory.device().index(), bytes)?;
-        Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
+        let storage = allocate(layout.bytes(dtype.size())?)?;
+        Ok(Tensor::made_of(storage, layout, dtype))
     }
 
     /// Creates a tensor that covers its whole storage.

@@ -2,8 +2,6 @@
 //! later, takes along a [`FullContext`].
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +24,7 @@ pub(crate) struct TensorContext {
     /// The data loading worker on this thread.
     pub worker: Option<CurrentWorker>,
     pub stand_ins: StandIns,
-    pub checkpoint: CurrentCheckpoint,
+    pub saved_tensors_hooks: CurrentHooks,
 }
 
 /// A value whose type only a higher module can name.
@@ -34,7 +32,7 @@ pub(crate) type AnyValue = Option<Arc<dyn Any + Send + Sync>>;
 
 parts!(
     TensorContext: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
-    StandIns = stand_ins, CurrentCheckpoint = checkpoint,
+    StandIns = stand_ins, CurrentHooks = saved_tensors_hooks,
 );
 
 /// The number and the seed of this thread's last call that seeded all GPUs. It also seeds the GPUs of machines that the
@@ -54,9 +52,9 @@ pub(crate) struct Suspended(pub bool);
 #[derive(Clone)]
 pub(crate) struct StandIns(pub AnyValue);
 
-/// The checkpoint that runs now.
+/// The hooks that replace saved tensors: those of the checkpoint whose function is running.
 #[derive(Clone)]
-pub(crate) struct CurrentCheckpoint(pub AnyValue);
+pub(crate) struct CurrentHooks(pub AnyValue);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
@@ -117,36 +115,22 @@ impl TensorContext {
         },
         worker: None,
         stand_ins: StandIns(None),
-        checkpoint: CurrentCheckpoint(None),
+        saved_tensors_hooks: CurrentHooks(None),
     };
 }
 
-struct Thread {
-    context: Local<TensorContext>,
-    doomed: RefCell<Doomed>,
-}
-
-/// The values that this thread still has to free, while it frees a graph. `autograd::graph` defines their type. Like
-/// the context, it has no destructor.
-pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
-
 thread_local! {
-    static THREAD: Thread =
-        const { Thread { context: local(TensorContext::FRESH), doomed: RefCell::new(None) } };
+    static CONTEXT: Local<TensorContext> = const { local(TensorContext::FRESH) };
 }
 
 impl OfThread for TensorContext {
     #[inline(always)]
     fn with<R>(access: impl FnOnce(&Local<TensorContext>) -> R) -> R {
-        THREAD.with(|thread| access(&thread.context))
+        CONTEXT.with(access)
     }
 }
 
-/// Not part of the context: each thread frees its own values.
-pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
-    THREAD.with(|thread| access(&mut thread.doomed.borrow_mut()))
-}
-
+/// The whole context of a thread.
 #[derive(Clone)]
 pub(crate) struct FullContext {
     pub gpu: ThreadContext,

@@ -6,6 +6,11 @@ use std::{env, fs};
 
 /// The path of a file of a package. `pip` fetches the package the first time.
 pub fn fetched(package: &str, version: &str, file: &str) -> Result<PathBuf, String> {
+    fetched_with(package, version, &[], file)
+}
+
+/// The same, with other packages of that version in the same folder.
+pub fn fetched_with(package: &str, version: &str, others: &[&str], file: &str) -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let folder = target.join(format!("{package}-{version}"));
     let found = folder.join(file);
@@ -16,7 +21,8 @@ pub fn fetched(package: &str, version: &str, file: &str) -> Result<PathBuf, Stri
     let unfinished = target.join(format!("{package}-{version}.{}", process::id()));
     let pip = Command::new("python3")
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
-        .args([unfinished.as_os_str(), format!("{package}=={version}").as_ref()])
+        .arg(&unfinished)
+        .args([package].iter().chain(others).map(|package| format!("{package}=={version}")))
         .output();
     let trouble = match pip {
         Ok(output) if output.status.success() => {

@@ -19,6 +19,8 @@ mod floors;
 mod lab_03;
 mod labs_in_pytorch;
 #[cfg(target_os = "linux")]
+mod nvcc;
+#[cfg(target_os = "linux")]
 mod nvml;
 mod own_project;
 mod public_names;

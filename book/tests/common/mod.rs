@@ -51,8 +51,8 @@ impl Checkout {
             link(&Course::here().root().join(part), &folder.path().join(part));
         }
         // It is gone when everything is mended.
-        if Course::here().book().join("today").exists() {
-            copy(&Course::here().book().join("today"), &folder.path().join("book/today"));
+        if Course::here().book().join("known_mistakes").exists() {
+            copy(&Course::here().book().join("known_mistakes"), &folder.path().join("book/today"));
         }
         for file in watch::FILES {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();

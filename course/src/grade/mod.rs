@@ -3,10 +3,10 @@
 //! Only files named after exercises are graded, compiled against this checkout. The seeds differ from those of a
 //! student's own checks, and change with every grading unless they are given. No file can affect the grade of another.
 
-mod found;
 mod name;
 mod page;
-mod told;
+mod submissions;
+mod table;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +21,11 @@ use labs::stdio::{to_stderr, to_stdout};
 
 use crate::assessment::ID as FINAL;
 use crate::own::all;
-use crate::report::{Format, Row, written};
+use crate::report::{Format, Row, format_rows};
 use crate::show::count;
 use crate::workplace::{Workplace, all_named, failed, wrong};
-use found::{Found, found};
-use work::{Checks, Done, Job, Outcome, checked};
+use submissions::{Submissions, collect};
+use work::{Checks, Done, Job, Outcome, run_all};
 
 pub struct Asked {
     pub folder: PathBuf,
@@ -57,8 +57,8 @@ pub struct Graded {
 }
 
 impl Graded {
-    pub fn passed(&self) -> usize {
-        self.cells.iter().filter(|cell| cell.done.outcome.passed()).count()
+    pub fn passed_count(&self) -> usize {
+        self.cells.iter().filter(|cell| cell.done.outcome.is_passed()).count()
     }
 }
 
@@ -79,26 +79,26 @@ pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
     if !folder.is_dir() {
         return Err(wrong(format!("{}: there is no such folder", folder.display())));
     }
-    let chosen = asked.exercises.as_deref().map(chosen).transpose()?;
+    let chosen = asked.exercises.as_deref().map(parse_chosen).transpose()?;
     let ids: Vec<&'static str> = all().into_iter().map(|exercise| exercise.id).collect();
-    let found = found(folder, &ids);
+    let found = collect(folder, &ids);
     let is_chosen = |id: &str| {
         chosen.as_ref().is_none_or(|(ids, is_final)| ids.contains(id) || (*is_final && id == FINAL))
     };
-    let handed_in: BTreeSet<&'static str> =
+    let submitted: BTreeSet<&'static str> =
         found.students.iter().flat_map(|student| student.files.keys().copied()).collect();
-    if !handed_in.iter().any(|id| is_chosen(id)) {
-        return Err(failed(nothing(folder, &found, &handed_in)));
+    if !submitted.iter().any(|id| is_chosen(id)) {
+        return Err(failed(nothing_to_grade(folder, &found, &submitted)));
     }
     if found.is_class && asked.format == Format::Result && asked.output.is_none() {
         return Err(wrong(
             "a class has a result.json for each student: name a folder for them with --output DIR",
         ));
     }
-    let columns = columns(&found, &handed_in, chosen.is_some(), asked.of_final.is_some(), &is_chosen);
+    let columns = columns(&found, &submitted, chosen.is_some(), asked.of_final.is_some(), &is_chosen);
     let class = graded(place, asked, found, columns)?;
     if let Some(output) = &asked.output {
-        written_to(&class, output)?;
+        write_results(&class, output)?;
     }
     let unchecked: usize = class
         .students
@@ -106,18 +106,18 @@ pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
         .flat_map(|student| &student.cells)
         .filter(|cell| matches!(cell.done.outcome, Outcome::Unchecked(_)))
         .count();
-    match class.unchecked_what() {
+    match class.unchecked_label() {
         None => Ok(()),
         Some(what) => Err(failed(format!("{unchecked} of {what} could not be checked"))),
     }
 }
 
 /// Parses a list of exercises, and whether it includes the final assessment.
-fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
+fn parse_chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     let mut ids = BTreeSet::new();
     let mut is_final = false;
     for name in list.split(',').map(str::trim) {
-        if crate::assessment::is_meant(name) {
+        if crate::assessment::is_final(name) {
             is_final = true;
             continue;
         }
@@ -130,10 +130,10 @@ fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     Ok((ids, is_final))
 }
 
-fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
+fn nothing_to_grade(folder: &Path, found: &Submissions, submitted: &BTreeSet<&str>) -> String {
     let name = crate::show::name(folder);
-    if !handed_in.is_empty() {
-        let there = handed_in.iter().copied().collect::<Vec<_>>().join(", ");
+    if !submitted.is_empty() {
+        let there = submitted.iter().copied().collect::<Vec<_>>().join(", ");
         return format!("{name} has no file for these exercises; it has {there}");
     }
     let other = found.notes.first().map(|note| format!(": {note}")).unwrap_or_default();
@@ -148,15 +148,15 @@ fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
 /// The exercises to grade: the selected ones. Default: all of them for one student, or those with a submission for a
 /// class.
 fn columns(
-    found: &Found,
-    handed_in: &BTreeSet<&str>,
+    found: &Submissions,
+    submitted: &BTreeSet<&str>,
     is_chosen_by_name: bool,
     wants_final: bool,
     is_chosen: &dyn Fn(&str) -> bool,
 ) -> Vec<Column> {
     let is_shown = |id: &str| match is_chosen_by_name {
         true => is_chosen(id),
-        false => !found.is_class || handed_in.contains(id),
+        false => !found.is_class || submitted.contains(id),
     };
     let mut columns: Vec<Column> = all()
         .into_iter()
@@ -165,7 +165,7 @@ fn columns(
         .collect();
     let has_final = match is_chosen_by_name {
         true => is_chosen(FINAL),
-        false => handed_in.contains(FINAL),
+        false => submitted.contains(FINAL),
     };
     if has_final || wants_final {
         columns.push(Column { id: FINAL, title: crate::assessment::TITLE });
@@ -173,7 +173,7 @@ fn columns(
     columns
 }
 
-fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) -> Result<Class, Stop> {
+fn graded(place: &Workplace, asked: &Asked, found: Submissions, columns: Vec<Column>) -> Result<Class, Stop> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = asked.seed.unwrap_or(now.as_nanos() as u64 % 1_000_000_007);
     let seeds =
@@ -211,7 +211,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     let checks =
         Checks { library: &library, exercises: &all, seeds, of_final: asked.of_final, own: own.path() };
     let last = AtomicUsize::new(0);
-    let done = checked(&checks, jobs.into_iter().collect(), &|number| {
+    let done = run_all(&checks, jobs.into_iter().collect(), &|number| {
         // Reports the progress of a long grading.
         if is_class && number >= last.load(Ordering::Relaxed) + 25 {
             last.store(number, Ordering::Relaxed);
@@ -219,15 +219,16 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
         }
     });
     let nothing = |outcome| Done { outcome, seconds: 0.0 };
-    let unreadable =
-        |says: &String| nothing(Outcome::Failed { diagnosis: String::new(), says: says.clone(), line: None });
-    let cell = |picked: Option<&found::Picked>| {
+    let unreadable = |message: &String| {
+        nothing(Outcome::Failed { diagnosis: String::new(), message: message.clone(), line: None })
+    };
+    let cell = |picked: Option<&submissions::GradedFile>| {
         let Some(picked) = picked else {
             return Cell { done: nothing(Outcome::Missing), is_late: false, attempts: 0 };
         };
         let done = match texts.get(&picked.path) {
             Some(Ok(job)) => done.get(job).cloned().unwrap_or_else(|| nothing(Outcome::Missing)),
-            Some(Err(says)) => unreadable(says),
+            Some(Err(message)) => unreadable(message),
             None => nothing(Outcome::Missing),
         };
         Cell { done, is_late: picked.is_late, attempts: picked.attempts }
@@ -244,7 +245,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     let class = Class { columns, students, notes: found.notes, seed, seeds, files, different, seconds };
     if is_class {
         if asked.format != Format::Result {
-            to_stdout(&class.written(asked.format)?);
+            to_stdout(&class.format(asked.format)?);
         }
         return Ok(class);
     }
@@ -252,7 +253,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     for note in &class.notes {
         to_stderr(&format!("note: {note}\n"));
     }
-    to_stdout(&written(&rows.0, rows.1, asked.format)?);
+    to_stdout(&format_rows(&rows.0, rows.1, asked.format)?);
     Ok(class)
 }
 
@@ -269,8 +270,8 @@ impl Class {
             rows.push(Row {
                 id: column.id.to_owned(),
                 title: column.title.to_owned(),
-                passed: cell.done.outcome.passed(),
-                says: cell.done.outcome.says(),
+                passed: cell.done.outcome.is_passed(),
+                message: cell.done.outcome.summary(),
                 seconds: cell.done.seconds,
             });
         }
@@ -278,7 +279,7 @@ impl Class {
     }
 
     /// A message about unchecked files, if any.
-    fn unchecked_what(&self) -> Option<String> {
+    fn unchecked_label(&self) -> Option<String> {
         let is_unchecked = |cell: &Cell| matches!(cell.done.outcome, Outcome::Unchecked(_));
         let any = self.students.iter().flat_map(|student| &student.cells).any(is_unchecked);
         any.then(|| match self.students.len() {
@@ -289,7 +290,7 @@ impl Class {
 }
 
 /// Writes the results into a folder, replacing files of the same names.
-fn written_to(class: &Class, output: &Path) -> Result<(), Stop> {
+fn write_results(class: &Class, output: &Path) -> Result<(), Stop> {
     let cannot = |error: std::io::Error| failed(format!("--output {}: {error}", output.display()));
     let put = |name: &str, text: &str| -> Result<(), Stop> {
         let file = output.join(name);
@@ -303,13 +304,13 @@ fn written_to(class: &Class, output: &Path) -> Result<(), Stop> {
         ("class.json", Format::Json),
         ("class.xml", Format::Junit),
     ] {
-        put(name, &class.written(format)?)?;
+        put(name, &class.format(format)?)?;
     }
     let mut taken = BTreeSet::new();
     for student in &class.students {
         let (rows, standing) = class.rows(student);
         let slug = slug(&student.name, &mut taken);
-        put(&format!("{slug}/result.json"), &written(&rows, standing, Format::Result)?)?;
+        put(&format!("{slug}/result.json"), &format_rows(&rows, standing, Format::Result)?)?;
     }
     to_stderr(&format!("written: {}\n", crate::show::name(&output.join("class.html"))));
     Ok(())

@@ -30,11 +30,11 @@ pub fn page(class: &Class) -> String {
         class.students.len(),
         escape(&class.summary())
     );
-    html += &standing(class);
+    html += &student_table(class);
     html += &mistakes(class);
     html += "<h2>Each student</h2>\n";
     for (number, student) in class.students.iter().enumerate() {
-        html += &one(class, number, student);
+        html += &student_details(class, number, student);
     }
     if !class.notes.is_empty() {
         html += "<h2>Notes</h2>\n<ul>\n";
@@ -46,14 +46,14 @@ pub fn page(class: &Class) -> String {
     html + "</main>\n</body>\n</html>\n"
 }
 
-fn standing(class: &Class) -> String {
+fn student_table(class: &Class) -> String {
     let mut html = "<h2>Where each student is</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Where each student is\">\n<table>\n<thead>\n<tr><th scope=\"col\">Student</th><th scope=\"col\">Passed</th>".to_owned();
     for column in &class.columns {
         html += &format!("<th scope=\"col\" title=\"{}\">{}</th>", escape(column.title), escape(column.id));
     }
     html += "</tr>\n</thead>\n<tbody>\n";
     for (number, student) in class.students.iter().enumerate() {
-        let (passed, all) = (student.passed(), class.columns.len());
+        let (passed, all) = (student.passed_count(), class.columns.len());
         html += &format!(
             "<tr><th scope=\"row\"><a href=\"#student-{number}\">{}</a></th><td>{passed} of {all}<br>{}</td>",
             escape(&student.name),
@@ -68,11 +68,11 @@ fn standing(class: &Class) -> String {
                     let class = if standing.passed { "ok" } else { "no" };
                     format!("<td class=\"{class}\">{} points{late}</td>", standing.points)
                 }
-                Outcome::Failed { diagnosis, says, .. } => {
-                    let shown = if diagnosis.is_empty() { says } else { diagnosis };
+                Outcome::Failed { diagnosis, message, .. } => {
+                    let shown = if diagnosis.is_empty() { message } else { diagnosis };
                     format!(
                         "<td class=\"no\" title=\"{}\">not yet <small>{}</small>{late}</td>",
-                        escape(says),
+                        escape(message),
                         escape(shown)
                     )
                 }
@@ -85,7 +85,8 @@ fn standing(class: &Class) -> String {
     }
     html += "</tbody>\n<tfoot>\n<tr><th scope=\"row\">Passed</th><td></td>";
     for at in 0..class.columns.len() {
-        let passed = class.students.iter().filter(|student| student.cells[at].done.outcome.passed()).count();
+        let passed =
+            class.students.iter().filter(|student| student.cells[at].done.outcome.is_passed()).count();
         html += &format!("<td>{passed} of {}</td>", class.students.len());
     }
     html + "</tr>\n</tfoot>\n</table>\n</div>\n"
@@ -107,18 +108,18 @@ fn mistakes(class: &Class) -> String {
             escape(&diagnosis),
             one.students.len(),
             bar("bar", one.students.len(), most),
-            escape(one.says),
+            escape(one.message),
             escape(&one.students.join(", "))
         );
     }
     html + "</tbody>\n</table>\n</div>\n"
 }
 
-fn one(class: &Class, number: usize, student: &Graded) -> String {
+fn student_details(class: &Class, number: usize, student: &Graded) -> String {
     let mut html = format!(
         "<details id=\"student-{number}\" open>\n<summary>{}: {} of {}</summary>\n<ul>\n",
         escape(&student.name),
-        student.passed(),
+        student.passed_count(),
         class.columns.len()
     );
     for (column, cell) in class.columns.iter().zip(&student.cells) {
@@ -136,7 +137,7 @@ fn one(class: &Class, number: usize, student: &Graded) -> String {
             "<li>{} {}: {}{line}; {:.1} s{several}{late}</li>\n",
             escape(column.id),
             escape(column.title),
-            escape(&cell.done.outcome.says()),
+            escape(&cell.done.outcome.summary()),
             cell.done.seconds
         );
     }

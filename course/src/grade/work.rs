@@ -21,7 +21,7 @@ pub enum Outcome {
     /// The diagnosis, its text, and the line.
     Failed {
         diagnosis: String,
-        says: String,
+        message: String,
         line: Option<u32>,
     },
     /// The final assessment has points.
@@ -31,7 +31,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub fn passed(&self) -> bool {
+    pub fn is_passed(&self) -> bool {
         match self {
             Outcome::Passed => true,
             Outcome::Final(standing) => standing.passed,
@@ -46,13 +46,13 @@ impl Outcome {
         }
     }
 
-    pub fn says(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Outcome::Missing => "not there".to_owned(),
             Outcome::Passed => "passed".to_owned(),
-            Outcome::Failed { diagnosis, says, .. } if diagnosis.is_empty() => says.clone(),
-            Outcome::Failed { diagnosis, says, .. } => format!("{diagnosis}: {says}"),
-            Outcome::Final(standing) => standing.says(),
+            Outcome::Failed { diagnosis, message, .. } if diagnosis.is_empty() => message.clone(),
+            Outcome::Failed { diagnosis, message, .. } => format!("{diagnosis}: {message}"),
+            Outcome::Final(standing) => standing.summary(),
             Outcome::Unchecked(why) => format!("not checked: {why}"),
         }
     }
@@ -79,8 +79,8 @@ pub struct Checks<'a> {
     pub own: &'a Path,
 }
 
-/// Runs all jobs, one per core at a time. Calls `told` with the number of finished jobs.
-pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -> BTreeMap<Job, Done> {
+/// Runs all jobs, one per core at a time. Calls `progress` with the number of finished jobs.
+pub fn run_all(checks: &Checks, jobs: Vec<Job>, progress: &(dyn Fn(usize) + Sync)) -> BTreeMap<Job, Done> {
     let rights: BTreeMap<&str, OnceLock<Vec<Seen>>> =
         checks.exercises.iter().map(|exercise| (exercise.id, OnceLock::new())).collect();
     let waiting = Mutex::new(jobs.into_iter().enumerate());
@@ -92,7 +92,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
             let folder = checks.own.join(number.to_string());
             // In a thread, so that a panic in one check does not affect the others.
             let outcome = thread::scope(|scope| {
-                let thread = scope.spawn(|| one(checks, &job, rights.get(job.id), &folder));
+                let thread = scope.spawn(|| run_one(checks, &job, rights.get(job.id), &folder));
                 thread.join().unwrap_or_else(|_| Err("the check panics".to_owned()))
             });
             let outcome = outcome.unwrap_or_else(|why| Outcome::Unchecked(first_line(&why)));
@@ -100,7 +100,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
             let seconds = start.elapsed().as_secs_f64();
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.insert(job, Done { outcome, seconds });
-            told(done.len());
+            progress(done.len());
         }
     };
     thread::scope(|scope| {
@@ -112,7 +112,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
 }
 
 /// Runs one check. An error means that the check failed to run.
-fn one(
+fn run_one(
     checks: &Checks,
     job: &Job,
     right: Option<&OnceLock<Vec<Seen>>>,
@@ -124,7 +124,9 @@ fn one(
         let graded = crate::assessment::graded(checks.library, &job.text, checks.of_final, round, folder)?;
         return Ok(match graded {
             Ok(standing) => Outcome::Final(standing),
-            Err(says) => Outcome::Failed { diagnosis: String::new(), says: first_line(&says), line: None },
+            Err(message) => {
+                Outcome::Failed { diagnosis: String::new(), message: first_line(&message), line: None }
+            }
         });
     };
     // A copy, so that the compiled code cannot change meanwhile.
@@ -139,7 +141,7 @@ fn one(
         Verdict::Passed { .. } => Outcome::Passed,
         Verdict::Failed { diagnosis, .. } => Outcome::Failed {
             diagnosis: diagnosis.id.clone(),
-            says: first_line(&diagnosis.says),
+            message: first_line(&diagnosis.says),
             line: diagnosis.line,
         },
     })

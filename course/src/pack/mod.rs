@@ -66,7 +66,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
         workspace::compile(&workspace)?;
     }
     let readme = folder.join("READ-ME.txt");
-    fs::write(&readme, told(&server, with_rust)).map_err(|error| cannot(&readme, error))?;
+    fs::write(&readme, readme_text(&server, with_rust)).map_err(|error| cannot(&readme, error))?;
     let mut parts = vec![
         (BOOK.to_owned(), bytes_in(&folder.join(BOOK))),
         (server.clone(), bytes_in(&folder.join(&server))),
@@ -75,12 +75,12 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
         let workspace = bytes_in(&folder.join(WORKSPACE));
         parts.push((WORKSPACE.to_owned(), workspace));
     }
-    let mut told = "\nThe pack is there:\n".to_owned();
+    let mut output = "\nThe pack is there:\n".to_owned();
     for (part, bytes) in &parts {
-        told +=
+        output +=
             &format!("  {:>6} MB  {}\n", bytes.div_ceil(1_000_000), crate::show::name(&folder.join(part)));
     }
-    to_stdout(&format!("{told}Copy the folder to each laptop; its READ-ME.txt says how to begin.\n"));
+    to_stdout(&format!("{output}Copy the folder to each laptop; its READ-ME.txt says how to begin.\n"));
     Ok(())
 }
 
@@ -95,19 +95,19 @@ fn sizes(with_rust: bool) -> String {
         parts.push((OF_CRATES, "the crates of others"));
         parts.push((OF_TARGET, "all of it compiled, for computers like this one with the same Rust"));
     }
-    let mut told = "The pack will take about\n".to_owned();
+    let mut output = "The pack will take about\n".to_owned();
     for (size, what) in &parts {
-        told += &format!("  {size:>6} MB  {what}\n");
+        output += &format!("  {size:>6} MB  {what}\n");
     }
     let sum: u64 = parts.iter().map(|part| part.0).sum();
-    told += &format!("  {sum:>6} MB  in all\n");
+    output += &format!("  {sum:>6} MB  in all\n");
     let more = if with_rust {
         "Making it takes some minutes, and a network for crates that are not on this computer yet.\n"
     } else {
         "Making it takes some minutes, and a network for crates that are not on this computer yet. With --rust it also has what those need who \
          work in a terminal.\n"
     };
-    told + &crate::show::text(more, "")
+    output + &crate::show::text(more, "")
 }
 
 fn step(what: &str) {
@@ -140,9 +140,9 @@ fn server(folder: &Path) -> Result<String, Stop> {
     Ok(name)
 }
 
-fn told(server: &str, with_rust: bool) -> String {
+fn readme_text(server: &str, with_rust: bool) -> String {
     let dot = if cfg!(windows) { "" } else { "./" };
-    let mut told = format!(
+    let mut output = format!(
         "To Device: GPU computing for deep learning, hands on, in Rust\n\n\
          This folder needs no network.\n\n\
          To read, to run the labs and to do the exercises in the page\n\n    {dot}{server} serve --pages {BOOK}\n\n\
@@ -155,7 +155,7 @@ fn told(server: &str, with_rust: bool) -> String {
         arch = std::env::consts::ARCH,
     );
     if with_rust {
-        told += &format!(
+        output += &format!(
             "\nTo work in a terminal, with Rust\n\n    cd {WORKSPACE}\n    cargo course\n\n\
              {WORKSPACE} has the labs and the exercises, the crates of others, and all of it compiled by {}.\n\
              The first command compiles the course's own program once more, which takes some seconds.\n\
@@ -165,7 +165,7 @@ fn told(server: &str, with_rust: bool) -> String {
             rustc_version()
         );
     }
-    told
+    output
 }
 
 fn rustc_version() -> String {

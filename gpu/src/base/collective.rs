@@ -1,7 +1,5 @@
-//! Collectives: work that several ranks do together, as it is requested from a driver.
-//!
-//! Each rank calls a collective on its own, with its own memory. Calls are matched by order alone: the first call in a
-//! group on one rank belongs to the first call on every other rank, the second to the second, and so on.
+//! Collectives, as requests to a driver. Each rank calls a collective separately, with its memory. Calls match by
+//! order: the n-th call in a group on one rank belongs to the n-th call on every other rank.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,26 +7,20 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 
-/// How the values of several ranks are reduced to one (`torch.distributed.ReduceOp`).
-///
-/// Values are reduced in rank order, so every rank gets the same bits in every run.
+/// The reduction of the ranks' values (`torch.distributed.ReduceOp`), in rank order, with reproducible bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReduceOp {
-    /// The sum.
     #[default]
     Sum,
-    /// The sum divided by the number of ranks.
     Avg,
-    /// The largest.
     Max,
-    /// The smallest.
     Min,
 }
 
-/// The operation that the ranks of a group perform together. Ranks are numbered within the group.
+/// The joint operation of a group. Ranks are numbered within the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
     /// Every rank gets the reduction of all inputs.
@@ -46,7 +38,6 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// PyTorch's name in messages about collectives.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "ALLREDUCE",
@@ -58,7 +49,6 @@ impl CollectiveKind {
         }
     }
 
-    /// The name in a timeline: that of the NCCL function.
     pub fn label(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "all_reduce",
@@ -75,13 +65,12 @@ impl CollectiveKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     pub kind: CollectiveKind,
-    /// The sizes of a rank's input.
+    /// Of a rank's input.
     pub sizes: SmallVec<[usize; 4]>,
     pub dtype: DType,
 }
 
 impl Fingerprint {
-    /// The size of a rank's input in bytes.
     pub fn bytes(&self) -> usize {
         self.numel() * self.dtype.size()
     }
@@ -98,36 +87,36 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Identifies a collective: the same on all ranks that take part.
+/// Identifies a collective on all its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub group: u32,
-    /// The sender and the receiver, which number the transfers between them separately.
+    /// Sender and receiver. Each pair numbers its transfers separately.
     pub pair: Option<(usize, usize)>,
-    /// Counted from 1, as PyTorch's `SeqNum`.
+    /// Counted from 1, like PyTorch's `SeqNum`.
     pub number: u64,
 }
 
-/// Reduces the inputs of the ranks, in rank order, in place in the first.
+/// Reduces the ranks' inputs into `first`, in rank order.
 pub type Reduce = fn(ReduceOp, DType, first: &mut [u8], others: &[&[u8]]);
 
-/// The part of one rank in a collective on the memory of a device.
+/// One rank's part in a collective on device memory.
 #[derive(Clone, Debug)]
 pub struct Collective {
     pub key: Key,
     pub fingerprint: Arc<Fingerprint>,
-    /// The position of this rank in the group, and the size of the group.
+    /// The rank's position in the group, and the group's size.
     pub place: usize,
     pub of: usize,
-    /// The input of this rank, ...
+    /// The rank's input, ...
     pub input: DevicePtr,
-    /// ... and its output. The two may be the same.
+    /// ... and its output, which may be the same.
     pub output: DevicePtr,
     pub reduce: Reduce,
 }
 
 impl Collective {
-    /// The number of bytes that this rank reads.
+    /// Bytes that this rank reads.
     pub fn reads(&self) -> usize {
         match self.fingerprint.kind {
             CollectiveKind::Broadcast { root } if root != self.place => 0,
@@ -136,7 +125,7 @@ impl Collective {
         }
     }
 
-    /// The number of bytes that this rank writes.
+    /// Bytes that this rank writes.
     pub fn writes(&self) -> usize {
         match self.fingerprint.kind {
             CollectiveKind::PointToPoint if self.place == 0 => 0,
@@ -145,7 +134,6 @@ impl Collective {
     }
 }
 
-/// The size of the combined result in bytes.
 fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
     match fingerprint.kind {
         CollectiveKind::AllGather => of * fingerprint.bytes(),
@@ -154,7 +142,6 @@ fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
     }
 }
 
-/// Computes the combined result from the inputs of all ranks.
 pub fn result(fingerprint: &Fingerprint, mut inputs: Vec<Vec<u8>>, reduce: Reduce) -> Vec<u8> {
     match fingerprint.kind {
         CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
@@ -170,8 +157,8 @@ pub fn result(fingerprint: &Fingerprint, mut inputs: Vec<Vec<u8>>, reduce: Reduc
     }
 }
 
-/// The operation, if reducing the inputs pair by pair gives the same result as reducing them all at once. `None` for an
-/// average, which is divided once, and for half types, which are rounded once.
+/// The operation, if reducing pair by pair gives the same result as reducing all inputs at once. `None` for an average,
+/// which is divided once, and for half types, which are rounded once.
 pub fn in_pairs(fingerprint: &Fingerprint) -> Option<ReduceOp> {
     match fingerprint.kind {
         CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
@@ -181,7 +168,7 @@ pub fn in_pairs(fingerprint: &Fingerprint) -> Option<ReduceOp> {
     }
 }
 
-/// The part of the combined result that a rank gets.
+/// The range of the combined result that a rank gets.
 pub fn gets(kind: CollectiveKind, place: usize, of: usize, bytes: usize) -> Range<usize> {
     match kind {
         CollectiveKind::ReduceScatter(_) => place * (bytes / of)..(place + 1) * (bytes / of),
@@ -192,13 +179,12 @@ pub fn gets(kind: CollectiveKind, place: usize, of: usize, bytes: usize) -> Rang
 /// The pattern in which a collective moves data between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Each device passes one part at a time to its neighbor: all links are busy, and there are as many steps as ranks.
+    /// Each device passes parts to its neighbor. All links are busy, in as many steps as ranks.
     Ring,
     /// Pairs of pairs: few steps, for small inputs.
     Tree,
 }
 
-/// The duration of a collective once all ranks have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveTime {
     pub algorithm: Algorithm,
@@ -209,12 +195,11 @@ pub struct CollectiveTime {
 }
 
 impl CollectiveTime {
-    /// In nanoseconds.
     pub fn total(&self) -> u64 {
         self.latency + self.transfer
     }
 
-    /// Whether the steps take longer than the bytes: doubling the bytes would then hardly change the duration.
+    /// Whether latency dominates, so that doubling the bytes would hardly change the duration.
     pub fn latency_rules(&self) -> bool {
         self.latency > self.transfer
     }

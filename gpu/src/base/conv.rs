@@ -1,11 +1,11 @@
-//! Convolutions, as they are requested from a driver: sizes, the three passes, and algorithms.
+//! Convolutions, as requests to a driver: sizes, the three passes, and algorithms.
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 use crate::base::kernel::{TwinResult, Work};
 
-/// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only `n`
-/// and `c` may be zero, and no kernel is larger than the padded image.
+/// The sizes of a convolution with dense operands: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only
+/// `n` and `c` may be zero. No kernel is larger than the padded image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvShape {
     pub n: usize,
@@ -21,7 +21,6 @@ pub struct ConvShape {
     pub groups: usize,
 }
 
-/// The pass of a convolution: its result and its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvPass {
     /// y from x and the weight.
@@ -33,7 +32,6 @@ pub enum ConvPass {
 }
 
 impl ConvPass {
-    /// The name in lists of work.
     pub fn name(self) -> &'static str {
         match self {
             ConvPass::Forward => "conv_forward",
@@ -42,7 +40,7 @@ impl ConvPass {
         }
     }
 
-    /// cuDNN's name of an algorithm (`cudnnConvolutionFwdAlgo_t` and its siblings, without the prefix).
+    /// cuDNN's name of an algorithm, without the prefix (`cudnnConvolutionFwdAlgo_t` and others).
     pub fn algorithm(self, number: u32) -> &'static str {
         let names: &[&str] = match self {
             ConvPass::Forward => &[
@@ -67,7 +65,6 @@ impl ConvPass {
 }
 
 impl ConvShape {
-    /// Height and width of y.
     pub fn out(&self) -> [usize; 2] {
         let [height, width] = self.padded();
         let [rows, columns] = self.reach();
@@ -84,8 +81,7 @@ impl ConvShape {
         [self.dilation[0] * (self.r - 1) + 1, self.dilation[1] * (self.s - 1) + 1]
     }
 
-    /// [`padded`](Self::padded) and [`reach`](Self::reach) for arbitrary sizes. `None` if one of them, or a stride,
-    /// does not fit into `isize`.
+    /// [`padded`](Self::padded) and [`reach`](Self::reach), or `None` if one of them, or a stride, exceeds `isize`.
     pub fn checked_extents(&self) -> Option<([usize; 2], [usize; 2])> {
         let padded = |size: usize, zeros: usize| size.checked_add(zeros.checked_mul(2)?);
         let reach = |size: usize, apart: usize| apart.checked_mul(size.checked_sub(1)?)?.checked_add(1);
@@ -95,7 +91,7 @@ impl ConvShape {
         all.iter().all(|extent| isize::try_from(*extent).is_ok()).then_some((padded, reach))
     }
 
-    /// Elements of an image tile as Winograd's F(2×2, 3×3) transforms it.
+    /// Elements of a transformed image tile in Winograd's F(2×2, 3×3).
     pub const WINOGRAD_TILE: usize = 16;
 
     /// The number of 2×2 tiles of y, over all images.
@@ -104,8 +100,8 @@ impl ConvShape {
         self.n * p.div_ceil(2) * q.div_ceil(2)
     }
 
-    /// The shape of the forward convolution that computes this pass. The gradient of the input is a convolution too: of
-    /// the output's gradient, with the kernel rotated by 180° and input and output channels swapped.
+    /// The forward convolution that computes this pass. The input's gradient is a convolution of the output's gradient,
+    /// with the kernel rotated by 180° and the channels swapped.
     pub fn as_forward(&self, pass: ConvPass) -> ConvShape {
         let [p, q] = self.out();
         match pass {
@@ -121,7 +117,6 @@ impl ConvShape {
         }
     }
 
-    /// Elements of x, of the weight and of y.
     pub fn elements(&self) -> [usize; 3] {
         let [p, q] = self.out();
         [
@@ -131,7 +126,7 @@ impl ConvShape {
         ]
     }
 
-    /// Floating point operations of any pass: two for each element of y and each weight that contributes to it.
+    /// Floating point operations of any pass: two for each element of y and each of its weights.
     pub fn flops(&self) -> u64 {
         let [.., y] = self.elements();
         2 * (y * (self.c / self.groups) * self.r * self.s) as u64
@@ -144,7 +139,7 @@ impl ConvShape {
     }
 }
 
-/// One pass of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.
+/// One pass of a convolution with dense operands (`cudnnConvolutionForward` and others).
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     pub pass: ConvPass,
@@ -155,12 +150,11 @@ pub struct Conv {
     pub a: DevicePtr,
     pub b: DevicePtr,
     pub out: DevicePtr,
-    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands.
-    /// [`Way::Disorder`] adds partial sums in no fixed order; the number is the seed of that order.
+    /// Computes the convolution on the host for a simulated device, from the bytes of both operands. [`Way::Disorder`]
+    /// adds partial sums in a random order, seeded by the number.
     pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> TwinResult,
 }
 
-/// The kind of computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Implicit,
@@ -169,15 +163,14 @@ pub enum Way {
     Disorder,
 }
 
-/// An algorithm for a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvAlgorithm {
-    /// cuDNN's number of the algorithm, within its pass.
+    /// cuDNN's number, within its pass.
     pub number: u32,
     /// Bytes of workspace.
     pub workspace: usize,
     /// Whether it gives the same bits in every run.
     pub deterministic: bool,
-    /// The arithmetic that is allowed: a `cudnnMathType_t`, which has to be passed back to cuDNN.
+    /// The allowed arithmetic: a `cudnnMathType_t`, which is passed back to cuDNN.
     pub math: u32,
 }

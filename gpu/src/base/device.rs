@@ -1,33 +1,27 @@
-//! Devices: where a tensor lives.
+//! Devices, and the handles of their memory, streams, events and work.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Identifies a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MachineId(u32);
 
 impl MachineId {
-    /// A new, unused id.
     pub fn next() -> MachineId {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         MachineId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// The CPU or one CUDA device (`torch.device`).
-///
-/// Two CUDA devices are equal if they belong to the same machine and have the same index.
+/// The CPU or one CUDA device (`torch.device`). CUDA devices are equal if machine and index are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Device {
-    /// The host.
     #[default]
     Cpu,
     /// An NVIDIA GPU, real or simulated.
     Cuda {
-        /// Index within its machine, from 0.
+        /// Counted from 0, within its machine.
         index: usize,
-        /// The machine it belongs to.
         machine: MachineId,
     },
 }
@@ -35,14 +29,11 @@ pub enum Device {
 /// A kind of device (`device.type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceType {
-    /// The host.
     Cpu,
-    /// NVIDIA GPUs.
     Cuda,
 }
 
 impl DeviceType {
-    /// PyTorch's name.
     pub const fn name(self) -> &'static str {
         match self {
             DeviceType::Cpu => "cpu",
@@ -58,24 +49,22 @@ impl fmt::Display for DeviceType {
 }
 
 impl Device {
-    /// Whether this is a CUDA device (`device.type == "cuda"`).
     #[inline]
     pub const fn is_cuda(self) -> bool {
         matches!(self, Device::Cuda { .. })
     }
 
-    /// The kind of device (`device.type`).
     #[inline]
     pub const fn device_type(self) -> DeviceType {
         if self.is_cuda() { DeviceType::Cuda } else { DeviceType::Cpu }
     }
 
-    /// The device's name without its index.
+    /// The name without the index.
     pub const fn kind(self) -> &'static str {
         self.device_type().name()
     }
 
-    /// The index among devices of its kind; 0 for the CPU.
+    /// The index among devices of its kind. 0 for the CPU.
     pub const fn index(self) -> usize {
         match self {
             Device::Cpu => 0,
@@ -92,3 +81,50 @@ impl fmt::Display for Device {
         }
     }
 }
+
+/// An address in the memory of a device (`CUdeviceptr`). 0 is the null address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevicePtr(pub u64);
+
+/// An address in page-locked host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinnedPtr(pub u64);
+
+/// A queue of work on a device (`CUstream`). Number 0 is the device's legacy default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId {
+    pub device: usize,
+    pub number: u32,
+}
+
+impl StreamId {
+    #[inline]
+    pub const fn default_of(device: usize) -> StreamId {
+        StreamId { device, number: 0 }
+    }
+
+    /// The stream of a device among a thread's current streams.
+    #[inline]
+    pub fn current_in(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
+        let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
+        streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)
+    }
+}
+
+/// The full name of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    pub machine: MachineId,
+    pub id: StreamId,
+}
+
+/// The current streams of a thread, without the default streams.
+pub type Streams = Vec<StreamKey>;
+
+/// A point in a stream (`CUevent`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventId(pub u64);
+
+/// The number of a piece of work, in the order of queuing: counted from 0, or from the first number of a rank. Spans
+/// refer to it.
+pub type OpId = u64;

@@ -1,14 +1,11 @@
-//! Element types, their promotion, and the Rust type of each.
+//! Element types, their promotion, and their Rust types.
 
 use std::convert::identity;
 use std::fmt;
 
 use half::{bf16, f16};
 
-/// The type of a tensor's elements (`torch.dtype`).
-///
-/// `F16` and `BF16` are storage types only. As in PyTorch, an operation converts each element to f32, computes in f32,
-/// and rounds its result once.
+/// The type of a tensor's elements (`torch.dtype`). Operations on `F16` and `BF16` compute in f32 and round once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// `torch.bool`, one byte per element.
@@ -40,13 +37,13 @@ impl DType {
         }
     }
 
-    /// Whether tensors of this type can have gradients: only floating point types can.
+    /// Whether tensors of this type can have gradients.
     #[inline]
     pub const fn is_floating_point(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
-    /// The name PyTorch's error messages use ("Float", "Long").
+    /// The name in PyTorch's error messages ("Float", "Long").
     pub const fn scalar_type(self) -> &'static str {
         match self {
             DType::Bool => "Bool",
@@ -60,7 +57,7 @@ impl DType {
         }
     }
 
-    /// The C++ name some messages use instead ("float", "double").
+    /// The C++ name in some of PyTorch's messages ("float", "double").
     pub const fn cpp_name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -74,7 +71,7 @@ impl DType {
         }
     }
 
-    /// Bool < integers < floating point: the first criterion in a mixed operation.
+    /// Bool < integers < floating point: the first criterion of promotion.
     const fn category(self) -> u8 {
         match self {
             DType::Bool => 0,
@@ -83,10 +80,7 @@ impl DType {
         }
     }
 
-    /// The smallest type both convert to without leaving their category (`torch.promote_types`).
-    ///
-    /// The types are declared in promotion order, so this is the later of the two; only the two half
-    /// types meet in a third.
+    /// The later one in the order of declaration (`torch.promote_types`). Only the two half types promote to a third.
     pub fn promote(self, other: DType) -> DType {
         match (self, other) {
             (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
@@ -95,20 +89,17 @@ impl DType {
         }
     }
 
-    /// Whether values of this type may be written into a tensor of type `target` by an in-place
-    /// operation: a category may widen, never narrow.
+    /// Whether an in-place operation may write this type into a `target` tensor, whose category must not be lower.
     pub fn can_cast(self, target: DType) -> bool {
         self.category() <= target.category()
     }
 
-    /// Whether it is one of the two 16-bit types.
     #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }
 }
 
-/// Prints as PyTorch's `torch.float32`.
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -124,12 +115,10 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Rust type that tensors can be made from and read into.
 pub trait Element: Copy + PartialEq + Send + Sync + fmt::Debug + 'static + sealed::Sealed {
-    /// The type in memory. A `bool` is stored as a byte, since not every byte is a valid `bool`.
+    /// The type in memory. A `bool` is stored as a byte, because not every byte is a valid `bool`.
     #[doc(hidden)]
     type Stored: bytemuck::Pod + Send + Sync;
-    /// The dtype of a tensor of such elements.
     const DTYPE: DType;
     #[doc(hidden)]
     fn store(self) -> Self::Stored;
@@ -141,7 +130,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-macro_rules! element {
+macro_rules! impl_element {
     ($($type:ty => $dtype:ident),*) => {$(
         impl sealed::Sealed for $type {}
         impl Element for $type {
@@ -156,9 +145,9 @@ macro_rules! element {
         }
     )*};
 }
-element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
+impl_element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
 
-/// A storage type, together with the type that its elements are computed in.
+/// A storage type, and the type in which its elements are computed.
 pub trait Memory: Element<Stored = Self> + bytemuck::Pod {
     type Math;
     fn widen(self) -> Self::Math;
@@ -166,7 +155,7 @@ pub trait Memory: Element<Stored = Self> + bytemuck::Pod {
     fn narrow(value: Self::Math) -> Self;
 }
 
-macro_rules! memory {
+macro_rules! impl_memory {
     ($($T:ty => $Math:ty: $widen:expr, $narrow:expr;)*) => {$(
         impl Memory for $T {
             type Math = $Math;
@@ -181,7 +170,7 @@ macro_rules! memory {
         }
     )*};
 }
-memory! {
+impl_memory! {
     f16 => f32: f16::to_f32, f16::from_f32;
     bf16 => f32: bf16::to_f32, bf16::from_f32;
     f32 => f32: identity, identity;
@@ -203,22 +192,18 @@ impl Element for bool {
     }
 }
 
-/// A number that takes part in an operation without being a tensor (a Python number in PyTorch).
+/// A number in an operation with tensors (a Python number in PyTorch).
 ///
-/// It decides the result's type only when its category is higher than the tensor's:
-/// an integer tensor times `2.5` is f32, an f32 tensor times `2` stays f32.
+/// It decides the result's type only if its category is higher than the tensor's: an i64 tensor times `2.5` is f32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// Ranks below every tensor's type but bool.
     Bool(bool),
-    /// Ranks as an integer.
     Int(i64),
-    /// Ranks as a floating point number.
     Float(f64),
 }
 
 impl Scalar {
-    /// The type a tensor made of this number alone would have.
+    /// The dtype of a tensor made from this number.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -244,7 +229,7 @@ impl Scalar {
     }
 }
 
-macro_rules! scalar_from {
+macro_rules! impl_scalar_from {
     ($($type:ty => $variant:ident),*) => {$(
         impl From<$type> for Scalar {
             fn from(value: $type) -> Scalar {
@@ -253,13 +238,12 @@ macro_rules! scalar_from {
         }
     )*};
 }
-scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int);
-scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
+impl_scalar_from!(bool => Bool, u8 => Int, i32 => Int, i64 => Int);
+impl_scalar_from!(f16 => Float, bf16 => Float, f32 => Float, f64 => Float);
 
 /// The type of a mixed operation (`torch.result_type`).
 ///
-/// Tensors with dimensions decide; 0-dim tensors count only when their category is higher, plain
-/// numbers only when theirs is higher still.
+/// Tensors with dimensions decide, then 0-dim tensors, then numbers: each only if its category is higher.
 pub fn result_type(tensors: &[(DType, usize)], scalars: &[Scalar]) -> DType {
     let join = |best: Option<DType>, next: DType| Some(best.map_or(next, |best| best.promote(next)));
     let with_dims = tensors.iter().filter(|(_, ndim)| *ndim > 0).map(|(dtype, _)| *dtype).fold(None, join);
@@ -332,7 +316,7 @@ macro_rules! with_math {
     };
 }
 
-/// Like `with_math`, for the floating point types only; `$else` is the result for the others.
+/// Like `with_math`, for floating point types only. `$else` is the result for others.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_float {

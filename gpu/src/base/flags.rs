@@ -1,6 +1,5 @@
-//! Flags for the trade-offs that a machine's libraries may make for speed; `backends` describes each of them.
+//! Flags for the speed trade-offs of a machine's libraries. `backends` describes them.
 
-/// The flags of a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backends {
     pub cudnn: Flags,
@@ -8,24 +7,21 @@ pub struct Backends {
     pub deterministic_algorithms: bool,
 }
 
-/// All flags of cuDNN, for `flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// Whether cuDNN is used. If not, a convolution is a copy and a matrix product, by kernels of this crate.
+    /// Whether to use cuDNN. Otherwise a convolution is a copy and a matrix product, by kernels of this crate.
     pub enabled: bool,
-    /// Whether the first convolution of a kind tries out the algorithms, and later ones use the fastest. If not, a
-    /// heuristic picks one.
+    /// Whether the first convolution of a kind times the algorithms, instead of a heuristic's choice.
     pub benchmark: bool,
-    /// Whether only algorithms are used that give the same bits in every run.
+    /// Whether to use only algorithms with the same bits in every run.
     pub deterministic: bool,
-    /// Whether a GPU with tensor cores for TF32 may round f32 operands to it.
+    /// Whether a GPU with TF32 tensor cores may round f32 operands to TF32.
     pub allow_tf32: bool,
-    /// How many algorithms benchmark mode tries; 0 means all.
+    /// The number of algorithms that benchmark mode times. 0 means all.
     pub benchmark_limit: usize,
 }
 
 impl Default for Flags {
-    /// PyTorch's defaults.
     fn default() -> Flags {
         Flags { enabled: true, benchmark: false, deterministic: false, allow_tf32: true, benchmark_limit: 10 }
     }
@@ -39,6 +35,6 @@ pub enum Float32MatmulPrecision {
     Highest,
     /// Operands may be rounded to TF32, which has 11 significant bits.
     High,
-    /// Operands may be rounded further, to bf16; cuBLAS uses TF32 all the same.
+    /// Operands may be rounded to bf16. cuBLAS still uses TF32.
     Medium,
 }

@@ -1,11 +1,11 @@
-//! Matrix products, as they are requested from a driver.
+//! Matrix products, as requests to a driver.
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::handles::DevicePtr;
 use crate::base::kernel::{TwinResult, Work};
 
-/// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides in
-/// elements: `[row, column]`, and a step from matrix to matrix. C is contiguous.
+/// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides of
+/// `[row, column]` in elements, and a step from matrix to matrix. C is contiguous.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
     pub dtype: DType,
@@ -23,16 +23,15 @@ pub struct Gemm {
     pub accumulate: bool,
     /// Whether f32 operands may be rounded to TF32, on a device that is faster with it.
     pub tf32: bool,
-    /// The workspace and its size in bytes.
+    /// Address and bytes.
     #[cfg_attr(target_family = "wasm", allow(dead_code))] // The simulated GPU needs none.
     pub workspace: (DevicePtr, usize),
-    /// Computes the products on the host, for a simulated device, from the bytes of A, B and C, each starting at its
-    /// first element.
+    /// Computes the products on the host for a simulated device. The bytes of A, B and C begin at their first elements.
     pub twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> TwinResult,
 }
 
 impl Gemm {
-    /// Its work, with each operand moved once.
+    /// The work, with each operand moved once.
     pub fn work(&self) -> Work {
         let (batch, m, n, k) = (self.batch as u64, self.m as u64, self.n as u64, self.k as u64);
         let elements = m * k + k * n + m * n * (1 + u64::from(self.accumulate));
@@ -43,7 +42,7 @@ impl Gemm {
         }
     }
 
-    /// The span of memory of A, B and C in elements, each from its first element on.
+    /// The elements from the first to the last in memory, for A, B and C.
     pub fn reach(&self) -> [usize; 3] {
         let reach = |step: usize, sizes: [usize; 2], strides: [usize; 2]| match self.batch {
             0 => 0,

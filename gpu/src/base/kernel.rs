@@ -12,10 +12,9 @@ use std::ops::Range;
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
+use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::error::{GpuError, LayoutError, layout};
-use crate::base::handles::DevicePtr;
-use crate::base::shape::Layout;
+use crate::base::shape::{self, Layout, LayoutError};
 
 /// A kernel for given types: `add` of floats and `add` of doubles are different kernels.
 #[derive(Debug)]
@@ -64,15 +63,6 @@ pub enum TwinError {
 impl From<LayoutError> for TwinError {
     fn from(error: LayoutError) -> TwinError {
         TwinError::Other(Box::new(error))
-    }
-}
-
-impl From<GpuError> for TwinError {
-    fn from(error: GpuError) -> TwinError {
-        match error {
-            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
-            other => TwinError::Other(Box::new(other)),
-        }
     }
 }
 
@@ -186,7 +176,7 @@ impl<'a> Input<'a> {
     }
 
     /// The elements of a vector, or one number that stands for all of them.
-    pub fn entries<T: Pod>(&self, count: usize) -> layout::Result<impl Fn(usize) -> T + use<'a, T>> {
+    pub fn entries<T: Pod>(&self, count: usize) -> shape::Result<impl Fn(usize) -> T + use<'a, T>> {
         let layout = self.layout.expand(&[count])?;
         let (values, stride) = (self.values::<T>(), layout.strides()[0]);
         Ok(move |i: usize| values[layout.offset + i * stride])

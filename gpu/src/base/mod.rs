@@ -8,7 +8,6 @@ pub mod dtype;
 pub mod error;
 pub mod flags;
 pub mod gemm;
-pub mod handles;
 pub mod kernel;
 pub mod lock;
 pub mod place;

@@ -2,5 +2,4 @@
 
 use std::panic::Location;
 
-/// A line of the user's program.
 pub type Place = &'static Location<'static>;

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 pub struct Process {
     pub pid: u32,
     pub name: Cow<'static, str>,
-    /// Bytes.
+    /// In bytes.
     pub used_memory: u64,
-    /// Whether it is this program.
     pub is_this: bool,
 }

@@ -1,15 +1,14 @@
-//! The cards for which a build of PyTorch has kernels.
+//! The cards that a PyTorch build supports.
 //!
-//! A build contains the machine code of its kernels for a list of architectures, `sm_90` for compute capability 9.0.
-//! Code for one of them runs on cards of the same major version that are as new or newer. On any other card PyTorch
-//! warns when it first uses CUDA; memory and copies work, and the first kernel fails.
+//! A build contains kernels for a list of architectures, `sm_90` for compute capability 9.0. They run on cards of the
+//! same major version that are as new or newer. On any other card, PyTorch warns, and the first kernel fails.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::base::error::GpuError;
 
-/// A build of PyTorch, named like its wheels.
+/// A PyTorch build, named like its wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
     /// `cu126`: built with CUDA 12.6.
@@ -24,14 +23,13 @@ static BUILDS: [Build; 2] = [
     Build { name: "cu130", architectures: &[75, 80, 86, 90, 100, 120] },
 ];
 
-/// The releases that PyTorch 2.11 recommends, by CUDA version: `PYTORCH_RELEASES_CODE_CC`.
+/// The releases that PyTorch 2.11 recommends, by CUDA version (`PYTORCH_RELEASES_CODE_CC`).
 static RELEASES: [(&str, &[u32]); 3] = [
     ("12.6", &[50, 60, 70, 80, 86, 90]),
     ("12.8", &[70, 80, 86, 90, 100, 120]),
     ("13.0", &[75, 80, 86, 90, 100, 110, 120]),
 ];
 
-/// Whether code for one of these architectures runs on a card of this compute capability.
 fn any_runs_on(architectures: &[u32], (major, minor): (u32, u32)) -> bool {
     architectures.iter().any(|architecture| {
         let (of_major, from) = (architecture / 10, architecture % 10);
@@ -40,7 +38,6 @@ fn any_runs_on(architectures: &[u32], (major, minor): (u32, u32)) -> bool {
 }
 
 impl Build {
-    /// The valid names.
     pub const NAMES: &'static str = "cu126 or cu130";
 
     /// `sm_75`, `sm_80` …
@@ -48,12 +45,11 @@ impl Build {
         self.architectures.iter().map(|architecture| format!("sm_{architecture}")).collect()
     }
 
-    /// Whether its kernels run on a card of this compute capability.
     pub fn runs_on(self, capability: (u32, u32)) -> bool {
         any_runs_on(self.architectures, capability)
     }
 
-    /// PyTorch 2.11's warnings about a card that the build does not run on: `_check_capability`, then `_check_cubins`.
+    /// PyTorch 2.11's warnings about an unsupported card: `_check_capability`, then `_check_cubins`.
     pub fn warnings(self, index: usize, name: &str, (major, minor): (u32, u32)) -> [String; 2] {
         let mut lines = vec![
             format!("Found GPU{index} {name} which is of compute capability (CC) {major}.{minor}."),
@@ -86,7 +82,7 @@ impl Build {
     }
 }
 
-/// The integrated GPU of the same major version that cannot run code for an architecture.
+/// The integrated GPU of the same major version that cannot run an architecture's code.
 fn except(architecture: u32) -> Option<(u32, u32)> {
     match architecture {
         50 => Some((5, 3)),
@@ -165,7 +161,7 @@ mod tests {
              NVIDIA GeForce RTX 5090 GPU with PyTorch, please check the instructions at \
              https://pytorch.org/get-started/locally/\n"
         );
-        // No release has code for such an old card.
+        // No release supports such an old card.
         assert!(!build("cu130").warnings(0, "Tesla K80", (3, 7))[0].contains("Please follow"));
     }
 

@@ -1,15 +1,11 @@
-//! Where the elements of a tensor lie: sizes, strides and an offset into its storage.
-//!
-//! Every view operation is a function from one [`Layout`] to another. No element moves.
+//! The layout of a tensor: sizes, strides and an offset into its storage. A view has another [`Layout`].
 
-use crate::base::error::layout::{LayoutError, Result};
 use crate::base::sort;
 
-/// The maximum number of dimensions of a tensor. It is fixed because a kernel's arguments carry sizes and strides by
-/// value.
+/// The maximum number of dimensions. It is fixed because a kernel's arguments carry sizes and strides by value.
 pub const MAX_DIMS: usize = 8;
 
-/// Sizes and strides in elements, and the position of the first element in the storage.
+/// Sizes and strides in elements, and the offset of the first element in the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     ndim: usize,
@@ -18,8 +14,47 @@ pub struct Layout {
     pub offset: usize,
 }
 
+/// The result of a shape computation.
+pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
+
+/// An error of a shape or of a memory layout.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // The message of a variant describes it and its fields.
+pub enum LayoutError {
+    #[error(
+        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    )]
+    Broadcast { a: usize, b: usize, dim: usize },
+    #[error("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {dim}.  Target sizes: {to:?}.  Tensor sizes: {from:?}", .to[*.dim], .from[.dim + .from.len() - .to.len()])]
+    Expand { from: Vec<usize>, to: Vec<i64>, dim: usize },
+    #[error("shape '{sizes:?}' is invalid for input of size {numel}")]
+    InvalidShape { sizes: Vec<i64>, numel: usize },
+    #[error("invalid shape dimension {} at index {index} of shape {sizes:?}", .sizes[*.index])]
+    InvalidShapeDimension { sizes: Vec<i64>, index: usize },
+    #[error("only one dimension can be inferred")]
+    TwoInferredSizes,
+    #[error(
+        "cannot reshape tensor of 0 elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+    )]
+    AmbiguousReshape { sizes: Vec<i64> },
+    #[error("Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")]
+    DimOutOfRange { dim: i64, low: i64, high: i64 },
+    #[error("a tensor has at most {} dimensions, but this one would have {ndim}", MAX_DIMS)]
+    TooManyDims { ndim: usize },
+    #[error("numel: integer multiplication overflow")]
+    TooManyElements,
+    #[error("Storage size calculation overflowed with sizes={sizes:?}")]
+    TooLarge { sizes: Vec<usize> },
+    #[error("Stride calculation overflowed")]
+    StridesTooLarge,
+    #[error("Trying to create tensor with negative dimension {}: {sizes:?}", .sizes[*.index])]
+    NegativeSize { sizes: Vec<i64>, index: usize },
+}
+
+crate::debug_is_message!(LayoutError);
+
 impl Layout {
-    /// Row-major, without gaps.
     pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
         let mut layout = Layout::from_parts(sizes, &[], 0)?;
         layout.bytes(1)?;
@@ -27,7 +62,7 @@ impl Layout {
         for dim in (0..layout.ndim).rev() {
             layout.strides[dim] = stride;
             if dim > 0 {
-                // An empty tensor has the strides of one whose zero sizes are 1, as in PyTorch.
+                // As in PyTorch, zero sizes count as 1 for the strides.
                 let next = stride.checked_mul(sizes[dim].max(1)).filter(|next| *next <= isize::MAX as usize);
                 stride = next.ok_or(LayoutError::StridesTooLarge)?;
             }
@@ -35,8 +70,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate
-    /// memory.
+    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate.
     pub fn counted(sizes: &[usize]) -> Result<Layout> {
         Layout::contiguous(sizes).map_err(|error| match error {
             LayoutError::TooLarge { .. } => LayoutError::TooManyElements,
@@ -44,15 +78,13 @@ impl Layout {
         })
     }
 
-    /// The bytes of a contiguous copy, at `of_each` bytes per element.
     pub fn bytes(&self, of_each: usize) -> Result<usize> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
         bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(|| too_large(self.sizes()))
     }
 
-    /// A layout with arbitrary strides, one per size, and the first element at `offset`. An empty tensor gets a
-    /// contiguous layout instead.
+    /// A layout with one stride per size, and the first element at `offset`. An empty tensor gets a contiguous layout.
     pub fn strided(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
         if sizes.contains(&0) {
             return Layout::contiguous(sizes);
@@ -93,11 +125,11 @@ impl Layout {
 
     #[inline]
     pub fn numel(&self) -> usize {
-        // Check for a size of 0 first: the product of the others may overflow.
+        // The product of the other sizes may overflow.
         if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
     }
 
-    /// The span of memory in elements, from the first element to the last; 0 if it is empty.
+    /// The elements from the first to the last in memory. 0 if it is empty.
     #[inline]
     pub fn reach(&self) -> usize {
         if self.numel() == 0 {
@@ -106,7 +138,6 @@ impl Layout {
         1 + self.sizes().iter().zip(self.strides()).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
     }
 
-    /// The number of distinct elements; repeated ones count once.
     #[inline]
     pub fn distinct(&self) -> usize {
         self.sizes()
@@ -117,7 +148,7 @@ impl Layout {
             .product()
     }
 
-    /// Two layouts: the distinct elements, each once, and the same tensor over those elements packed one after another.
+    /// The layout of the distinct elements, and the layout of this tensor over a packed copy of them.
     pub fn packed(&self) -> (Layout, Layout) {
         let (mut distinct, mut packed, mut stride) = (*self, self.at_start(), 1);
         for dim in (0..self.ndim).rev() {
@@ -131,15 +162,13 @@ impl Layout {
         (distinct, packed)
     }
 
-    /// The same layout with offset 0.
     #[inline]
     pub fn at_start(&self) -> Layout {
         Layout { offset: 0, ..*self }
     }
 
-    /// The same elements in the same order in the fewest dimensions: their number, sizes and strides. Dimensions of
-    /// size 1 are dropped, and a dimension that steps exactly over the next one is merged with it: a contiguous tensor
-    /// is left with one dimension, or none.
+    /// The same elements in the same order with the fewest dimensions: their number, sizes and strides. Drops
+    /// dimensions of size 1, and merges contiguous dimensions. A contiguous tensor keeps one dimension, or none.
     pub fn merged_dims(&self) -> (usize, [usize; MAX_DIMS], [usize; MAX_DIMS]) {
         let (mut ndim, mut sizes, mut strides) = (0usize, [1; MAX_DIMS], [0; MAX_DIMS]);
         for (size, stride) in self.sizes().iter().zip(self.strides()).filter(|(size, _)| **size != 1) {
@@ -155,7 +184,7 @@ impl Layout {
         (ndim, sizes, strides)
     }
 
-    /// Whether iterating over the tensor in logical order walks memory without gaps.
+    /// Whether the elements in logical order are contiguous in memory.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.numel() == 0 {
@@ -173,10 +202,10 @@ impl Layout {
         true
     }
 
-    /// Whether two different indices can name the same element (an expanded or unfolded view).
+    /// Whether two indices can address the same element, as in an expanded or unfolded view.
     ///
-    /// Sorted by stride, each dimension must step over everything the smaller ones reach. PyTorch's test is the same:
-    /// it may report an exotic layout as overlapping that is not, but never the reverse.
+    /// Sorted by stride, each dimension must step over the reach of the smaller ones. Like PyTorch's test, this may
+    /// report an overlap in exotic layouts that have none, but misses none.
     pub fn overlaps_itself(&self) -> bool {
         if self.numel() == 0 || self.is_contiguous() {
             return false;
@@ -199,12 +228,11 @@ impl Layout {
         false
     }
 
-    /// Resolves a user's dimension; negative ones count from the end.
     pub fn dim(&self, dim: i64) -> Result<usize> {
         normalize_dim(dim, self.ndim)
     }
 
-    /// Itself, or an error if the number of elements overflows, which is possible for a view that repeats memory.
+    /// Returns an error if the number of elements overflows, which is possible for a view that repeats memory.
     fn countable(self) -> Result<Layout> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         match numel {
@@ -230,7 +258,7 @@ impl Layout {
                 return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
             }
         }
-        // A new dimension of size 1 repeats nothing, so its stride steps over the dimension that follows.
+        // A new dimension of size 1 repeats nothing, so its stride steps over the next dimension.
         for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
             out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
         }
@@ -258,7 +286,7 @@ impl Layout {
         let mut out = *self;
         out.sizes[dim] = length;
         out.strides[dim] = out.strides[dim].wrapping_mul(step); // It overflows only if `length` is at most 1.
-        // An empty view keeps its offset: past the end there may be no memory to point to.
+        // An empty view keeps its offset, because there may be no memory past the end.
         if out.numel() > 0 {
             out.offset += start * self.strides[dim];
         }
@@ -286,7 +314,7 @@ impl Layout {
         out.countable()
     }
 
-    /// The same elements under other sizes, if strides can express it (`Tensor::view`).
+    /// The same elements with other sizes, if strides can express them (`Tensor::view`).
     pub fn view(&self, sizes: &[usize]) -> Result<Option<Layout>> {
         let mut out = Layout::counted(sizes)?;
         if self.numel() == 0 && self.sizes() == sizes {
@@ -296,8 +324,7 @@ impl Layout {
         if self.is_contiguous() {
             return Ok(Some(out));
         }
-        // Walk both shapes from the back. A run of old dimensions that lies in memory like one long dimension can be
-        // divided differently; a new dimension must not straddle two runs.
+        // From the back: a new dimension must not span two runs of contiguous old dimensions.
         let (mut run_numel, mut run_stride) = (1, self.strides().last().copied().unwrap_or(1));
         let (mut taken, mut new_dim) = (1, sizes.len());
         for dim in (0..self.ndim).rev() {
@@ -323,7 +350,7 @@ impl Layout {
     }
 }
 
-/// Resolves a user's dimension; negative ones count from the end. A 0-dim tensor accepts 0 and −1.
+/// Resolves a user's dimension. Negative ones count from the end, and a 0-dim tensor accepts 0 and −1.
 pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
     let range = ndim.max(1) as i64;
     if dim < -range || dim >= range {
@@ -332,14 +359,13 @@ pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
     Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
 }
 
-/// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of 1 is expanded to
-/// the other size.
+/// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of 1 is expanded.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size =
         |sizes: &[usize], dim: usize| (dim + sizes.len()).checked_sub(ndim).map_or(1, |dim| sizes[dim]);
     let mut sizes = vec![0; ndim];
-    // From the back: PyTorch names the last of several mismatched dimensions.
+    // PyTorch reports the last mismatched dimension.
     for dim in (0..ndim).rev() {
         sizes[dim] = match (size(a, dim), size(b, dim)) {
             (a, b) if a == b || b == 1 => a,
@@ -361,12 +387,12 @@ fn too_large(sizes: &[usize]) -> LayoutError {
     }
 }
 
-/// Sizes in the signed form that users pass, where −1 is allowed.
+/// Sizes as users pass them, where −1 is allowed.
 pub fn signed(sizes: &[usize]) -> Vec<i64> {
     sizes.iter().map(|size| *size as i64).collect()
 }
 
-/// Resolves the one `-1` a reshape may have.
+/// Resolves the `-1` of a reshape.
 pub fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
     let invalid = || LayoutError::InvalidShape { sizes: sizes.to_vec(), numel };
     if let Some(index) = sizes.iter().position(|size| *size < -1) {

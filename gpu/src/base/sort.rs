@@ -1,12 +1,11 @@
 //! Sorting that is compiled once for all types.
 //!
-//! The standard library's sort is compiled anew for each type and each order, at six kilobytes each. It is made for
-//! many values, and makes up a twentieth of what a page has to download. Here one function sorts only indices, through
-//! a `dyn` comparison, and the generic rest is small. It takes a few times as long, so it is for short or rare sorts.
+//! The standard library's sort is compiled for each type and order, at 6 KB each: a twentieth of a page's download.
+//! Here one function sorts indices through a `dyn` comparison, a few times slower, for short or rare sorts.
 
 use std::cmp::Ordering;
 
-/// Sorts by `order`. The sort is stable.
+/// Sorts by `order`, stably.
 ///
 /// ```
 /// let mut words = ["to", "the", "device", "at", "once"];
@@ -15,7 +14,7 @@ use std::cmp::Ordering;
 /// ```
 pub fn by<T>(values: &mut [T], order: impl Fn(&T, &T) -> Ordering) {
     let mut from = places(values.len(), &|a, b| order(&values[a], &values[b]));
-    // Fill each position with the value that belongs there, along the cycles of the permutation.
+    // Fill each position with its value, along the cycles of the permutation.
     for start in 0..values.len() {
         let mut at = start;
         loop {
@@ -29,12 +28,11 @@ pub fn by<T>(values: &mut [T], order: impl Fn(&T, &T) -> Ordering) {
     }
 }
 
-/// Sorts by a key, likewise.
 pub fn by_key<T, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) {
     by(values, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts a few values by a key, likewise. It swaps neighbors and allocates nothing, so a launch can afford it.
+/// Sorts a few values stably by swapping neighbors. It allocates nothing, so a launch can afford it.
 pub fn few<T, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) {
     for end in 1..values.len() {
         for at in (1..=end).rev() {
@@ -46,7 +44,6 @@ pub fn few<T, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) {
     }
 }
 
-/// The indices below `count`, sorted.
 fn places(count: usize, order: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut places: Vec<usize> = (0..count).collect();
     places.sort_by(|a, b| order(*a, *b));

@@ -13,28 +13,24 @@ impl From<UnknownLink> for GpuError {
     }
 }
 
-/// The connections between all GPUs of a machine.
-///
-/// It prints as the first columns of `nvidia-smi topo -m`; with `{:#}` the legend follows.
+/// The connections between all GPUs. Prints the first columns of `nvidia-smi topo -m`, and with `{:#}` the legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     links: Vec<Vec<Link>>,
 }
 
 impl Topology {
-    /// Builds the topology of `gpus` GPUs from the connection between each two.
     pub fn new(gpus: usize, between: impl Fn(usize, usize) -> Link) -> Topology {
         let link = |from, to| if from == to { Link::X } else { between(from, to) };
         let row = |from| (0..gpus).map(|to| link(from, to)).collect();
         Topology { links: (0..gpus).map(row).collect() }
     }
 
-    /// The number of GPUs.
     pub fn gpu_count(&self) -> usize {
         self.links.len()
     }
 
-    /// The connection between two GPUs; `None` if one of them does not exist.
+    /// `None` if one of the GPUs does not exist.
     pub fn between(&self, from: usize, to: usize) -> Option<Link> {
         self.links.get(from)?.get(to).copied()
     }

@@ -4,14 +4,13 @@
 //! about tensors or operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
 //! every operation) is written once, for the simulated GPU and for the real one.
 //!
-//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which are in `libraries.rs`, and the two drivers, `simulated/` and
+//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which `libraries.rs` adds to a driver, and the two drivers, `simulated/` and
 //! `nvidia/`. Next in the spine: `simulated/schedule.rs`.
 
 use std::fmt;
 
-pub use crate::base::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
+pub use crate::base::device::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
 use crate::base::kernel::Launch;
-use crate::contract::libraries::Libraries;
 
 /// The properties of a device (`torch.cuda.get_device_properties`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +52,17 @@ pub enum HostTarget<'a> {
     Pageable(&'a mut [u8]),
     /// Page-locked memory: written when the copy runs.
     Pinned(PinnedPtr),
+}
+
+/// The direction of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// `Memcpy HtoD`
+    HostToDevice,
+    /// `Memcpy DtoH`
+    DeviceToHost,
+    /// `Memcpy PtoP`
+    Peer,
 }
 
 /// An error of the driver (`CUresult`), with its number, name and text.
@@ -116,7 +126,7 @@ pub struct Span {
 ///
 /// A call may fail with an error from work queued earlier: kernel errors surface late, and are sticky.
 #[allow(dead_code)] // `memset` has no caller in the program.
-pub trait Driver: Libraries {
+pub trait Driver: Send + Sync {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;

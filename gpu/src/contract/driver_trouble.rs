@@ -1,16 +1,14 @@
-//! Why a driver cannot be used.
+//! Problems of NVIDIA's driver.
 
-/// The problem with NVIDIA's driver. `Probe::driver` describes it in words.
+/// The reason why NVIDIA's driver cannot be used. `Probe::driver` describes it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverTrouble {
-    /// Its library does not exist.
     NotInstalled,
-    /// Its library exists, but cannot be loaded.
+    /// The library exists, but cannot be loaded.
     CannotBeLoaded,
-    /// It is older than CUDA 12.0.
+    /// Older than CUDA 12.0.
     TooOld,
-    /// It fails to list the devices, with this CUDA error number.
+    /// The driver cannot list the devices. The number is a CUDA error.
     Fails(u32),
-    /// It reports no GPU.
     NoGpu,
 }

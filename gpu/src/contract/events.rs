@@ -1,7 +1,5 @@
-//! The record of requests to the GPUs, made and counted at the driver's boundary.
-//!
-//! `Machine::profile` records a part of a program, and `record_function` names stretches of it. The crate `drawing`
-//! draws a timeline of a recording.
+//! The record of requests to the GPUs, made at the driver's boundary. `Machine::profile` records a part of a program,
+//! `record_function` names ranges of it, and the `drawing` crate draws a timeline.
 
 use std::collections::HashMap;
 use std::ops::Sub;
@@ -12,38 +10,33 @@ use crate::base::conv::ConvPass;
 use crate::base::dtype::DType;
 use crate::base::kernel::KernelDef;
 use crate::base::sort;
+pub use crate::contract::driver::CopyKind;
 use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
 
-/// Counts of what happened on the GPUs of a machine (`Machine::counters`).
+/// Counts of the work on the GPUs of a machine (`Machine::counters`).
 ///
-/// The difference of two readings counts what happened between them; readings in the wrong order give zeros.
+/// The difference of two readings counts the work between them. Readings in the wrong order give zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Kernels launched, matrix products included.
     pub launches: u64,
-    /// Copies from host to device.
     pub copies_to_device: u64,
-    /// Bytes of these copies.
     pub bytes_to_device: u64,
     /// Copies from device to host. Each waits for the device, unless it is `non_blocking`.
     pub copies_to_host: u64,
-    /// Bytes of these copies.
     pub bytes_to_host: u64,
-    /// Copies from device to device.
     pub copies_between_devices: u64,
-    /// Bytes of these copies.
     pub bytes_between_devices: u64,
-    /// Participations of ranks in collectives.
+    /// Collectives, counted once for each rank.
     pub collectives: u64,
-    /// Requests that make the host wait: for a device (`torch.cuda.synchronize`), a stream or an event.
+    /// Waits of the host for a device (`torch.cuda.synchronize`), a stream or an event.
     pub synchronizations: u64,
-    /// Blocks allocated by the caching allocator.
     pub allocations: u64,
-    /// Segments the allocator took from the driver (`cudaMalloc`).
+    /// Segments that the allocator took from the driver (`cudaMalloc`).
     pub driver_mallocs: u64,
-    /// Segments it gave back (`cudaFree`).
+    /// Segments that it gave back (`cudaFree`).
     pub driver_frees: u64,
 }
 
@@ -70,32 +63,19 @@ impl Sub for Counters {
     }
 }
 
-/// The direction of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyKind {
-    /// `Memcpy HtoD`
-    HostToDevice,
-    /// `Memcpy DtoH`
-    DeviceToHost,
-    /// `Memcpy PtoP`
-    Peer,
-}
-
 /// What a stream waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Event(EventId),
-    /// All work queued on another stream so far.
+    /// All earlier work of another stream.
     Stream(StreamId),
 }
 
-/// A request to the driver.
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind {
     Launch {
         kernel: &'static KernelDef,
     },
-    /// A kernel that the program has compiled itself.
     CompiledLaunch {
         name: &'static str,
     },
@@ -105,21 +85,20 @@ pub enum EventKind {
     Convolution {
         dtype: DType,
         pass: ConvPass,
-        /// cuDNN's number of the algorithm.
+        /// cuDNN's number.
         algorithm: u32,
-        /// Bytes of workspace.
+        /// In bytes.
         workspace: usize,
     },
     Copy {
         kind: CopyKind,
         bytes: u64,
     },
-    /// A rank's part in a collective, with the size of its input.
+    /// One rank's part. `bytes` is the size of its input.
     Collective {
         kind: CollectiveKind,
         bytes: u64,
     },
-    /// The host waits for a device, a stream or an event.
     Synchronize,
     StreamSynchronize,
     EventSynchronize {
@@ -128,26 +107,24 @@ pub enum EventKind {
     EventRecord {
         event: EventId,
     },
-    /// Later work of the stream waits.
     StreamWaitEvent {
         on: Awaited,
     },
-    /// A block of the caching allocator: the bytes requested, and the size of the block.
+    /// A block handed out by the caching allocator. `block` is its size, `bytes` the requested size.
     Allocate {
         address: u64,
         bytes: u64,
         block: u64,
     },
-    /// The block was freed. It `waits` if other streams may still use it.
+    /// A block is freed. It `waits` if other streams may still use it.
     Free {
         address: u64,
         waits: bool,
     },
-    /// A freed block is no longer used by other streams either.
+    /// A freed block becomes reusable, because no other stream uses it any more.
     FreeCompleted {
         address: u64,
     },
-    /// A segment is taken from the driver.
     DriverMalloc {
         address: u64,
         bytes: u64,
@@ -155,14 +132,12 @@ pub enum EventKind {
     DriverFree {
         address: u64,
     },
-    /// Page-locked memory.
     MallocHost {
         bytes: u64,
     },
 }
 
 impl EventKind {
-    /// The name in a timeline: `gemm`, or a kernel's own name.
     pub fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
@@ -179,7 +154,6 @@ impl EventKind {
         }
     }
 
-    /// The bytes copied or allocated.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             EventKind::Copy { bytes, .. }
@@ -191,7 +165,7 @@ impl EventKind {
         }
     }
 
-    /// The function that the host calls for it.
+    /// The CUDA function that the host calls.
     pub fn call(&self) -> &'static str {
         match self {
             EventKind::Launch { .. } | EventKind::CompiledLaunch { .. } => "cudaLaunchKernel",
@@ -222,39 +196,32 @@ impl EventKind {
     }
 }
 
-/// One call of the driver, as seen by the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: EventKind,
     pub stream: StreamId,
-    /// The work that the call queued.
     pub op: Option<OpId>,
-    /// The operation of the user's program that the call is part of, and its line. A tensor that goes out of scope
-    /// frees its memory without a line.
+    /// The operation of the user's program, and its line. A dropped tensor frees its memory without a line.
     pub operation: Option<&'static str>,
     pub place: Option<Place>,
-    /// The rank whose program it is, if there are several.
+    /// The rank that made the call, if there are several.
     pub rank: Option<usize>,
-    /// When the call began and when it returned, in nanoseconds of the host's clock.
+    /// In nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
 }
 
-/// A range of the host's time that the program has named.
+/// A named range of the host's time (`record_function`).
 #[derive(Clone, Debug)]
 pub struct Range {
     pub name: String,
     pub place: Place,
-    /// In nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
-    /// The number of ranges that enclose it.
     pub depth: usize,
-    /// The rank whose program it is, if there are several.
     pub rank: Option<usize>,
 }
 
-/// The contents of one recording so far.
 struct Log {
     number: u64,
     began: u64,
@@ -263,34 +230,29 @@ struct Log {
     ranges: Vec<Range>,
 }
 
-/// Counts all requests, and writes them to the log of every running recording. Each recording has a log of its own, so
-/// none disturbs another.
+/// Counts all requests, and adds them to the log of every running recording.
 #[derive(Default)]
 pub struct Recorder {
     pub counters: Counters,
     logs: Vec<Log>,
     recordings: u64,
-    /// The number of ranks that record their work here.
     ranks: u64,
     /// Calls since spans were last fetched.
     unfetched: usize,
 }
 
-/// The recording of `Machine::start_trace`; all others are numbered from 1.
+/// The number of the recording of `Machine::start_trace`. All others are numbered from 1.
 pub const TRACE: u64 = 0;
 
-/// The number of calls after which spans are fetched: a driver keeps only its latest spans, and older ones would be
-/// lost.
+/// Spans are fetched after this many calls, because a driver keeps only its latest spans.
 const FETCH_SPANS: usize = 1 << 16;
 
 impl Recorder {
-    /// Starts [`TRACE`], or restarts it.
     pub fn start_trace(&mut self, began: u64) {
         self.stop(TRACE);
         self.open(TRACE, began);
     }
 
-    /// Starts another recording and returns its number.
     pub fn start(&mut self, began: u64) -> u64 {
         self.recordings += 1;
         self.open(self.recordings, began);
@@ -301,12 +263,11 @@ impl Recorder {
         self.logs.push(Log { number, began, calls: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
     }
 
-    /// Ends a recording.
     pub fn stop(&mut self, number: u64) {
         self.logs.retain(|log| log.number != number);
     }
 
-    /// The first operation number of another rank: no other rank uses any of the 2^40 numbers from there on.
+    /// Reserves 2^40 operation numbers for another rank, and returns the first.
     pub fn numbers_of_a_rank(&mut self) -> OpId {
         self.ranks += 1;
         self.ranks << 40
@@ -316,18 +277,16 @@ impl Recorder {
         !self.logs.is_empty()
     }
 
-    /// Whether a recording has seen work for a device, from this rank if there are several.
+    /// Whether a recording has seen work of this rank for a device.
     pub fn saw(&self, device: usize, rank: Option<usize>) -> bool {
         let mut calls = self.logs.iter().flat_map(|log| &log.calls);
         calls.any(|call| call.stream.device == device && call.op.is_some() && call.rank == rank)
     }
 
-    /// Whether the driver's spans should be fetched.
     pub fn wants_spans(&self) -> bool {
         self.unfetched >= FETCH_SPANS
     }
 
-    /// Adds the driver's spans to all running recordings.
     pub fn keep(&mut self, spans: Vec<Span>) {
         self.unfetched = 0;
         for log in &mut self.logs {
@@ -389,7 +348,7 @@ impl Recorder {
         };
         let queued: HashMap<OpId, Call> =
             log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
-        // Work that was queued before the recording may have a span here too, if it was still running.
+        // Spans of work that was queued before the recording have no call here, and are dropped.
         let call_of = |span: &Span| queued.get(&span.op).copied();
         let mut work: Vec<Work> =
             log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
@@ -399,35 +358,30 @@ impl Recorder {
     }
 }
 
-/// A piece of work: when it ran, and the call that queued it.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub span: Span,
     pub call: Call,
 }
 
-/// Everything that happened during a recording, on the host and on the devices (`Machine::profile`, `Machine::trace`).
+/// The record of a run, on the host and on the devices (`Machine::profile`, `Machine::trace`).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// A description of the machine.
     pub machine: String,
-    /// The names of the devices.
     pub devices: Vec<String>,
     /// Whether its times come from a virtual clock.
     pub modelled: bool,
     /// When the recording began, in nanoseconds of the host's clock.
     pub began: u64,
-    /// The calls of the host, in order.
     pub calls: Vec<Call>,
-    /// The work of the devices, ordered by time. Known for simulated devices only.
+    /// Ordered by time.
     pub work: Vec<Work>,
-    /// The named ranges of the program, in the order in which they ended.
+    /// In the order in which they ended.
     pub ranges: Vec<Range>,
 }
 
 impl Trace {
-    /// The time that the multiprocessors of device `index` spent on kernels and matrix products, not copies. Zero if
-    /// the device did nothing, or is not simulated.
+    /// Returns the time that device `index` spent on kernels, matrix products and convolutions, without copies.
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
@@ -442,7 +396,7 @@ impl Trace {
         Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
     }
 
-    /// The kernels, matrix products and convolutions requested of device `index`, in order.
+    /// Returns the kernels, matrix products and convolutions of device `index`, in order.
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
@@ -476,14 +430,14 @@ impl Trace {
 /// A kernel, a matrix product or a convolution ([`Trace::kernels`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The name in the timeline. A convolution's name ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
+    /// The name in the timeline. A convolution's name ends with cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
     pub name: String,
-    /// The operation of the program that it is part of: `linear`, or in the backward pass `AddmmBackward0`.
+    /// The operation that launched it: `linear`, or `AddmmBackward0` in the backward pass.
     pub operation: &'static str,
-    /// Its dtypes: one, or two for a conversion, from and to; none if the program has compiled it itself.
+    /// Its dtypes: one, or two for a conversion (from and to). Empty for a kernel that the program compiled.
     pub types: Vec<DType>,
-    /// Its duration on the device. Known for simulated devices only.
+    /// Its duration on the device, if it has run.
     pub time: Option<Duration>,
-    /// Bytes of workspace, besides operands and result. Only convolutions need one.
+    /// Bytes of workspace. Only convolutions need one.
     pub workspace: u64,
 }

@@ -1,61 +1,54 @@
-//! Work that several processes do together on shared devices, as seen by the driver of one of them. Who the others are,
-//! and when they run, is not known here.
+//! One process's interface to the collectives of several. `ranks/` schedules the processes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::collective::{Collective, Key};
+use crate::base::device::OpId;
 use crate::base::error::MeetingError;
-use crate::base::handles::OpId;
 
-/// One of several processes.
 pub struct Process {
     pub number: usize,
-    /// The first operation number of its devices. A recording holds the work of all processes, and distinguishes it by
-    /// these numbers.
+    /// The first [`OpId`] of its devices. Each process has a separate range, because all share one recording.
     pub first_op: OpId,
     pub others: Arc<dyn Others>,
 }
 
-/// The other processes.
 pub trait Others: Send + Sync {
-    /// A stream has reached such work at this time, with this input. The work takes `duration` once all processes have
-    /// arrived.
+    /// Reports that a stream has reached a collective, which takes `duration` once all processes have arrived.
     fn arrive(&self, part: &Collective, time: u64, duration: u64, input: &[u8]);
 
-    /// The end time of the work, known once all have arrived.
+    /// Returns the end time of a collective, once all processes have arrived.
     fn end(&self, key: Key) -> Option<Result<u64, MeetingError>>;
 
-    /// The work has ended: shows the combined result, and the part of it that belongs to this process.
+    /// Called after the end. Passes the combined result, and this process's part of it, to `show`.
     fn take(&self, key: Key, show: &mut dyn FnMut(&Arc<Vec<u8>>, Range<usize>));
 
-    /// The host waits for the end of one of these, and lets the others run. `can_go_on` says that its devices have work
-    /// that was deferred only because one of these might end before it.
+    /// Blocks the host until the end of a collective is known, and lets the other processes run. `can_go_on`: the
+    /// devices have work that was deferred only because a collective might end before it.
     fn wait(&self, keys: &[Key], can_go_on: bool) -> Result<Waited, MeetingError>;
 
-    /// Whether they can run now: a host that only queries the progress of work lets them run.
+    /// Whether the other processes can run now. A host that only queries the progress of work lets them run.
     fn can_run(&self) -> bool;
 
-    /// Sets how the devices of this process continue while its host is blocked.
+    /// Sets the function that keeps this process's devices working while its host is blocked.
     fn set_drain(&self, drain: Drain);
 
-    /// Stores why this process gave up its devices, for the error that its program gets.
+    /// Stores the reason why this process gave up its devices, for its program's error.
     fn note_trouble(&self, error: MeetingError);
 
     fn trouble(&self) -> Option<MeetingError>;
 }
 
-/// Lets the devices of a process work until they reach other shared work, or have nothing more to do.
+/// Lets the devices of a process work until they reach another collective or run out of work.
 pub type Drain = Arc<dyn Fn() + Send + Sync>;
 
-/// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// The end of one of the pieces of work is known.
     Met,
-    /// No other process can continue: work that does not depend on them must be done first.
+    /// No other process can continue. Work that does not depend on them must run first.
     GoOn,
 }
 
-/// The name of the error that a driver returns when processes did not meet; no CUDA driver uses it.
+/// The name of the driver error for processes that did not meet. No CUDA error has this name.
 pub const MEETING: &str = "meeting";

@@ -1,4 +1,4 @@
-//! Data races: the log of those that a driver finds, and how they are reported.
+//! The log of the data races that a driver finds.
 
 use std::collections::HashSet;
 use std::panic::Location;
@@ -9,23 +9,21 @@ use crate::base::error::Race;
 use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 
-/// The reaction to a data race (GPU0003), similar to the modes of PyTorch's `torch.cuda.set_sync_debug_mode`. In every
-/// mode the work goes on as it does on hardware.
+/// The reaction to a data race (GPU0003). In every mode the work continues, as on hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RaceCheck {
-    /// The machine warns with the report, once for each pair of lines.
+    /// The machine warns once for each pair of lines.
     #[default]
     Warn,
-    /// The call that races returns [`GpuError::Race`](crate::GpuError::Race).
+    /// The racing call returns [`GpuError::Race`](crate::GpuError::Race).
     Error,
-    /// Nothing happens; `Machine::races` lists the race all the same.
+    /// No reaction. `Machine::races` still lists the race.
     Ignore,
 }
 
-/// The name of the error that a driver returns for a race; no CUDA driver uses it.
+/// The name of the driver error for a race. No CUDA error has this name.
 pub const RACE: &str = "GPU0003";
 
-/// The log of the races that a driver finds.
 #[derive(Default)]
 pub struct RaceLog {
     inner: Mutex<RaceLogState>,
@@ -37,11 +35,10 @@ pub struct RaceLog {
 struct RaceLogState {
     check: RaceCheck,
     races: Vec<Race>,
-    /// The identity of the races found so far: the operations and their lines.
+    /// The operations and lines of all races.
     seen: HashSet<[(&'static str, Option<&'static Location<'static>>); 2]>,
-    /// The number of races that have been reported.
     told: usize,
-    /// The first race that the current call has found, even if the same race was found before.
+    /// The first race that the current call found, even if it was found before.
     latest: Option<Race>,
 }
 
@@ -60,11 +57,9 @@ impl RaceLog {
         }
     }
 
-    /// Called at the end of each driver call. Reports the races that the call has found, and returns whether the call
-    /// must fail because of them. The driver must not hold a lock here, because the handler of warnings may use the
-    /// machine.
+    /// Called at the end of each driver call. Reports new races, and returns whether the call must fail. The driver
+    /// must not hold a lock here, because a warning handler may use the machine.
     pub fn report(&self) -> bool {
-        // The common case.
         if !self.is_untold.load(Ordering::Relaxed) {
             return false;
         }
@@ -93,7 +88,6 @@ impl RaceLog {
         self.inner().check = check;
     }
 
-    /// The race that the error of the current call stands for.
     pub fn latest(&self) -> Option<Race> {
         self.inner().latest
     }

@@ -1,4 +1,4 @@
-//! Tests of the sets of figures: a card's, which `todevice-figures` has, and a host's.
+//! Tests of the figure sets of cards (in `todevice-figures`) and of hosts.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn only_a_file_of_bounded_size_is_read() {
     let refused = |path: &str| find_or_load::<HostProfile>(path).unwrap_err();
     let folder = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
     let file = |name: &str| folder.join(name).display().to_string();
-    // A folder stands for everything that is not a regular file; reading an endless device would never return.
+    // The folder stands for all irregular files: reading an endless device would never return.
     fs::create_dir_all(file("folder.host")).unwrap();
     fs::write(file("large.host"), vec![b'#'; LARGEST as usize + 1]).unwrap();
     fs::write(file("utf-16.host"), b"\xff\xfel\0i\0k\0e\0").unwrap();

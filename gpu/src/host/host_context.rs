@@ -1,13 +1,11 @@
-//! The environment of the code on a thread: the host of its machine, with its clock, default generator, memory, flags
-//! and warnings, and the thread's own replacements of these.
-//!
-//! Nothing here is global except the default host. Of GPUs only their number is known here.
+//! The context of a thread's code: the host of its machine (clock, default generator, memory, flags and warnings), and
+//! the thread's replacements of these. Only the default host is global.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-use crate::base::device::MachineId;
+use crate::base::device::{MachineId, StreamId, StreamKey, Streams};
 use crate::base::figure::Figure;
 use crate::base::flags::Backends;
 use crate::base::lock::lock;
@@ -15,50 +13,47 @@ use crate::base::place::Place;
 use crate::base::random::Generator;
 use crate::host::host_memory::HostMemory;
 use crate::host::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
-use crate::host::thread::{CurrentDevice, OfThread, Part, ThreadContext};
+use crate::host::thread::{CurrentDevice, OfThread, Part, Restore, ThreadContext};
 use crate::host::time::Clock;
 
-/// The host of a machine.
 pub struct HostContext {
     id: MachineId,
     clock: Clock,
-    /// The costs of operations here, if time is virtual.
     profile: &'static HostProfile,
-    /// The total time that threads with clocks of their own have worked, in nanoseconds, if time is virtual.
+    /// The total work of threads with separate clocks, in nanoseconds, if time is virtual.
     others_worked: AtomicU64,
     generator: Generator,
     memory: Arc<HostMemory>,
     backends: Mutex<Backends>,
-    /// Topics already warned about, with the line if the warning is given once per line.
+    /// The topics of past warnings, with the line if a topic warns once per line.
     warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
-    /// Receives warnings. The crate itself never prints them.
+    /// Receives warnings. The crate never prints them.
     on_warning: Arc<Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>>,
-    /// Warnings from the creation of the machine, until a handler receives them.
+    /// Warnings from the creation of the machine, for the first handler.
     untold: Mutex<Vec<String>>,
-    /// The number of GPUs of the machine: set once, when it is created.
+    /// Set when the machine is created.
     gpus: OnceLock<usize>,
-    /// The number of operations that the program may still request, if limited.
+    /// Shared by all processes. `None` without a limit.
     operations_left: Arc<Mutex<Option<u64>>>,
     is_limited: AtomicBool,
-    /// The number of the process that owns it, if there are several.
+    /// The number of the owning process, if there are several.
     process: Option<usize>,
 }
 
 static DEFAULT: LazyLock<Arc<HostContext>> = LazyLock::new(|| HostContext::new(Clock::real()));
 
-/// The host that a thread has entered, and the thread's own replacements.
+/// A thread's entry into a host.
 #[derive(Clone)]
 pub struct Entered {
     host: Arc<HostContext>,
-    /// Replaces the machine's own generator: a data loading worker draws from its own stream.
+    /// Replaces the machine's generator in a data loading worker.
     generator: Option<Generator>,
-    /// The thread's own clock on a machine with virtual time; the first thread's clock is the machine's.
+    /// The thread's clock, if time is virtual. The first thread has the machine's clock.
     lane: Clock,
-    /// Whether the thread is a data loading worker, which may not touch a GPU.
+    /// A data loading worker may not use a GPU.
     is_worker: bool,
 }
 
-/// Reads from the host that this thread is on.
 fn of_current<R>(read: impl FnOnce(&HostContext) -> R) -> R {
     of_entered(|entered| read(entered.map_or(&DEFAULT, |entered| &entered.host)))
 }
@@ -72,7 +67,6 @@ impl HostContext {
         HostContext::like(&LAPTOP_8_CORES, clock)
     }
 
-    /// A host with this profile.
     pub fn like(profile: &'static HostProfile, clock: Clock) -> Arc<HostContext> {
         Arc::new(HostContext {
             id: MachineId::next(),
@@ -92,8 +86,8 @@ impl HostContext {
         })
     }
 
-    /// This host as seen by another process on the same computer. Generator, flags and clock are its own; memory, the
-    /// handler of warnings and the number of remaining operations are shared.
+    /// Returns the host of another process on the same computer. Generator, flags and clock are separate. Memory, the
+    /// warning handler and the limit of operations are shared.
     pub fn fork(&self, process: usize, clock: Clock) -> Arc<HostContext> {
         Arc::new(HostContext {
             id: MachineId::next(),
@@ -113,7 +107,7 @@ impl HostContext {
         })
     }
 
-    /// The number of this thread's process, if there are several: its rank.
+    /// The rank of this thread's process, if there are several.
     pub fn rank() -> Option<usize> {
         of_current(|host| host.process)
     }
@@ -122,7 +116,7 @@ impl HostContext {
         self.profile
     }
 
-    /// The host of a thread that has entered none.
+    /// The host of threads that have entered none.
     pub fn default_one() -> Arc<HostContext> {
         DEFAULT.clone()
     }
@@ -132,42 +126,38 @@ impl HostContext {
         self.id
     }
 
-    /// The machine that this thread is on.
     #[inline]
     pub fn current_id() -> MachineId {
         of_current(HostContext::id)
     }
 
-    /// Sets the number of GPUs of the machine. Not called if there is no driver.
+    /// Not called without a driver.
     pub fn set_gpus(&self, gpus: usize) {
         let _ = self.gpus.set(gpus);
     }
 
-    /// The number of GPUs of the machine that this thread is on.
     pub fn gpus() -> usize {
         of_current(|host| host.gpus.get().copied().unwrap_or(0))
     }
 
-    /// Whether the machine that this thread is on has a driver, even one that reports no GPU.
+    /// Whether the current machine has a driver, even one without a GPU.
     pub fn has_driver() -> bool {
         of_current(|host| host.gpus.get().is_some())
     }
 
-    /// Runs `scope` on this host.
     pub fn enter<R>(self: &Arc<HostContext>, scope: impl FnOnce() -> R) -> R {
         let _left = self.context().enter();
         scope()
     }
 
-    /// The context for code that this thread runs here. If the thread has already entered this host, its entry is kept:
-    /// a data loading worker stays one.
+    /// Returns the context for code on this host. A data loading worker that has entered the host stays one.
     pub fn context(self: &Arc<HostContext>) -> ThreadContext {
         let again = of_entered(|entered| entered.filter(|entered| entered.host.id == self.id).cloned());
         let host = again.unwrap_or_else(|| self.entered_as(None, self.clock.clone(), false));
         ThreadContext { host: Some(host), device: CurrentDevice(0), ..ThreadContext::current() }
     }
 
-    /// The entry of a thread on this host with a clock of its own, and a generator of its own if one is given.
+    /// Creates an entry with a separate clock, and a separate generator if one is given.
     pub fn entered_as(
         self: &Arc<HostContext>,
         generator: Option<Generator>,
@@ -177,16 +167,41 @@ impl HostContext {
         Entered { host: self.clone(), generator, lane, is_worker }
     }
 
-    /// Whether this thread is a data loading worker.
     #[inline]
     pub fn in_worker() -> bool {
         of_entered(|entered| entered.is_some_and(|entered| entered.is_worker))
     }
 
-    /// `torch.cuda.current_device()` of this thread.
+    /// `torch.cuda.current_device()`
     #[inline]
     pub fn current_device() -> usize {
         ThreadContext::read(|context| context.device.0)
+    }
+
+    /// This thread's current stream on a device.
+    #[inline]
+    pub fn current_stream(machine: MachineId, device: usize) -> StreamId {
+        ThreadContext::read(|context| StreamId::current_in(&context.streams, machine, device))
+    }
+
+    /// All current streams of this thread.
+    pub fn current_streams() -> Streams {
+        ThreadContext::read(|context| context.streams.clone())
+    }
+
+    /// Makes a stream the current one of its device on this thread until the guard is dropped.
+    pub fn enter_stream(key: StreamKey) -> Restore<Streams> {
+        let mut streams = HostContext::current_streams();
+        streams.retain(|other| other.machine != key.machine || other.id.device != key.id.device);
+        if key.id.number != 0 {
+            streams.push(key);
+        }
+        streams.enter()
+    }
+
+    /// Makes these the current streams of this thread until the guard is dropped.
+    pub fn enter_streams(streams: Streams) -> Restore<Streams> {
+        streams.enter()
     }
 
     /// The generator that operations draw from by default (`torch.default_generator`).
@@ -195,12 +210,10 @@ impl HostContext {
         own.unwrap_or_else(|| of_current(|host| host.generator.clone()))
     }
 
-    /// The machine's own generator.
     pub fn generator(&self) -> &Generator {
         &self.generator
     }
 
-    /// Limits the program to this many more operations.
     pub fn limit_operations(&self, count: u64) {
         *lock(&self.operations_left) = Some(count);
         self.is_limited.store(true, Ordering::Relaxed);
@@ -232,15 +245,13 @@ impl HostContext {
         of_current(|host| host.memory.clone())
     }
 
-    /// Accesses the flags of the current machine.
     pub fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
         of_current(|host| access(&mut lock(&host.backends)))
     }
 }
 
-/// Warnings.
 impl HostContext {
-    /// Sends warnings to `handler`, beginning with those that no handler has received yet.
+    /// Sends warnings to `handler`, beginning with the stored ones.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         let handler = Arc::new(handler);
         *lock(&self.on_warning) = Some(handler.clone());
@@ -248,17 +259,16 @@ impl HostContext {
         untold.iter().for_each(|warning| handler(warning));
     }
 
-    /// Stores warnings for the first handler.
     pub fn warn_later(&self, warnings: Vec<String>) {
         lock(&self.untold).extend(warnings);
     }
 
-    /// Warns about `topic`, once per machine.
+    /// Warns about `topic` once per machine.
     pub fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
         HostContext::warn_once_at(topic, None, message);
     }
 
-    /// Warns about `topic`, once for each line of the program.
+    /// Warns about `topic` once for each line of the program.
     pub fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
         let Some(handler) = HostContext::warning_handler() else { return };
         let is_new = of_current(|host| lock(&host.warned).insert((topic, place)));
@@ -267,49 +277,45 @@ impl HostContext {
         }
     }
 
-    /// Warns every time.
     pub fn warn(message: &str) {
         if let Some(handler) = HostContext::warning_handler() {
             handler(message);
         }
     }
 
-    /// Returns a clone of the handler, with its lock released: a handler may warn, or set another handler.
+    /// Clones the handler and releases its lock, because a handler may warn or set another handler.
     fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
         of_current(|host| lock(&host.on_warning).clone())
     }
 }
 
-/// Time.
 impl HostContext {
     #[inline]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The current time on this thread's clock.
     #[inline]
     pub fn now() -> u64 {
         of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).now())
     }
 
-    /// The clock of this thread.
     #[inline]
     pub fn lane() -> Clock {
         of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).clone())
     }
 
-    /// Adds the time that data loading workers worked, in nanoseconds.
+    /// Adds the work of data loading workers, in nanoseconds.
     pub fn others_worked(&self, nanoseconds: u64) {
         self.others_worked.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The total time that threads of this machine have had a core, in nanoseconds, if time is virtual.
+    /// The CPU time of all threads in nanoseconds, if time is virtual.
     pub fn cpu_time(&self) -> u64 {
         self.clock.worked() + self.others_worked.load(Ordering::Relaxed)
     }
 
-    /// Advances this thread's virtual clock by the cost of something on this host. Does nothing if time is real.
+    /// Advances this thread's clock by a cost on this host, if time is virtual.
     pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
         of_entered(|entered| match entered {
             Some(Entered { lane, host, .. }) if lane.is_virtual() => {
@@ -321,7 +327,7 @@ impl HostContext {
         });
     }
 
-    /// [`charge`](Self::charge) for one figure of the host, on one core.
+    /// [`charge`](Self::charge) for one figure, on one core.
     pub fn spend(figure: impl FnOnce(&HostProfile) -> &Figure) {
         HostContext::charge(|host| HostTime::of_one_core(figure(host).nanoseconds()));
     }

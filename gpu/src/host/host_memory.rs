@@ -1,4 +1,4 @@
-//! Host memory: the buffers of tensors, and freed buffers kept for reuse.
+//! The host memory of tensors, with a cache of freed buffers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use bytemuck::allocation::try_zeroed_vec;
 
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 
-/// One cache line. Buffers consist of whole lines, so every buffer is aligned for any vector type.
+/// One cache line. Buffers consist of whole lines, so they are aligned for any vector type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// The host memory of a machine: allocated bytes, and freed buffers kept for reuse.
+/// The host memory of a machine.
 ///
-/// The first touch of fresh memory costs a page fault every 4 KiB (a 64 MB result costs more in faults than in
-/// additions), so freed buffers are kept by size and reused.
+/// Each fresh page of 4 KiB costs a page fault at the first touch. For a result of 64 MB, the faults take longer than
+/// the additions. So freed buffers are kept by size and reused.
 #[derive(Default)]
 pub struct HostMemory {
     free: Mutex<FreeBuffers>,
@@ -31,47 +31,43 @@ struct FreeBuffers {
     bytes: usize,
 }
 
-/// Smaller buffers are left to the system allocator, which is as fast for them.
+/// For smaller buffers, the system allocator is as fast.
 const SMALLEST_CACHED: usize = 4 * 1024;
 
-/// The maximum number of bytes kept for reuse. When a buffer would exceed it, the whole cache is given back first: a
-/// program whose sizes have changed should not keep the old ones.
+/// The maximum number of cached bytes. Above it, the cache is emptied, because the program may have changed its sizes.
 const MOST_CACHED: usize = 512 << 20;
 
 impl HostMemory {
-    /// Bytes held by tensors now.
     pub fn allocated(&self) -> usize {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// The most bytes held by tensors since the start or the last [`reset_peak`](Self::reset_peak).
+    /// The most bytes held by tensors since the last [`reset_peak`](Self::reset_peak).
     pub fn max_allocated(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Resets the peak to the current value.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated(), Ordering::Relaxed);
     }
 
-    /// Bytes of freed buffers kept for reuse, besides [`allocated`](Self::allocated).
+    /// Bytes of cached buffers, besides [`allocated`](Self::allocated).
     pub fn cached(&self) -> usize {
         lock(&self.free).bytes
     }
 
-    /// Gives the freed buffers back to the system.
     pub fn empty_cache(&self) {
         *lock(&self.free) = FreeBuffers::default();
     }
 
     /// A buffer for `asked` bytes, in whole lines.
-    fn take(&self, asked: usize) -> Result<Vec<Line>> {
+    fn take(&self, asked: usize) -> Result<Vec<Line>, GpuError> {
         let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();
         let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
         let buffer = match reused {
             Some(buffer) => buffer,
-            // The system provides zeroed pages on first touch: memory that is never used costs nothing.
+            // The system zeroes a page at its first touch, so unused memory costs nothing.
             None => try_zeroed_vec(lines).map_err(|()| GpuError::OutOfHostMemory { bytes: asked })?,
         };
         let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -101,7 +97,7 @@ impl HostMemory {
     }
 }
 
-/// Host memory of one storage; returns to its [`HostMemory`] when dropped.
+/// The host memory of one storage. Returns to its [`HostMemory`] on drop.
 pub struct HostBuffer {
     lines: Vec<Line>,
     bytes: usize,
@@ -109,7 +105,7 @@ pub struct HostBuffer {
 }
 
 impl HostBuffer {
-    pub fn allocate(memory: Arc<HostMemory>, bytes: usize) -> Result<HostBuffer> {
+    pub fn allocate(memory: Arc<HostMemory>, bytes: usize) -> Result<HostBuffer, GpuError> {
         let lines = memory.take(bytes)?;
         Ok(HostBuffer { lines, bytes, memory })
     }

@@ -1,4 +1,4 @@
-//! Profiles of a simulated machine's host: the costs of driver calls and CPU work.
+//! The costs of driver calls and CPU work on a simulated machine's host.
 
 use std::sync::Mutex;
 
@@ -8,14 +8,13 @@ use todevice_figures::figure_file::{FigureSet, figures_by_name};
 use crate::base::kernel::Work;
 use Unit::{GigabytesPerSecond, GigaflopsPerSecond, Microseconds, MicrosecondsPerMebibyte};
 
-/// A kind of host: a computer, and the costs of the framework on it.
+/// A computer, and the costs of the framework on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostProfile {
-    /// Its name for `--host`.
+    /// The name for `--host`.
     pub key: &'static str,
-    /// Its description.
     pub name: &'static str,
-    // Calls of the driver, until they return or begin to wait.
+    // Driver calls, until they return or begin to wait.
     pub launch: Figure,
     pub copy: Figure,
     pub memset: Figure,
@@ -32,39 +31,39 @@ pub struct HostProfile {
     pub enable_peer_access: Figure,
     /// The first use of a device.
     pub context: Figure,
-    /// The copy to or from the driver's staging memory.
+    /// A copy to or from the driver's staging buffer.
     pub staging: Figure,
     // Work of the CPU.
-    /// One operation, before its kernel: checks, allocation of the result, the autograd node.
+    /// One operation without its kernel: checks, allocation of the result, the autograd node.
     pub dispatch: Figure,
-    /// A backward pass, before its first node.
+    /// A backward pass without its nodes.
     pub backward: Figure,
-    /// An autograd node or a leaf in it, in addition to the operations that it consists of.
+    /// An autograd node or leaf, besides its operations.
     pub node: Figure,
-    /// An optimizer step, before its first parameter.
+    /// An optimizer step without its parameters.
     pub step: Figure,
-    /// A parameter in a step of Adam or AdamW, in addition to one operation.
+    /// A parameter of Adam or AdamW, besides one operation.
     pub adam_parameter: Figure,
-    /// A parameter in a step of SGD, in addition to one operation.
+    /// A parameter of SGD, besides one operation.
     pub sgd_parameter: Figure,
     pub zero_grad: Figure,
-    /// Handing work to the thread pool and getting it back.
+    /// Handing work to the thread pool and back.
     pub thread_wake: Figure,
     pub memory_of_one_core: Figure,
     pub memory_of_all_cores: Figure,
     pub elementwise_of_one_core: Figure,
     pub elementwise_of_all_cores: Figure,
-    /// Choosing an algorithm by cuDNN's heuristic.
+    /// The choice of an algorithm by cuDNN's heuristic.
     pub choose_algorithm: Figure,
     pub gemm_of_one_core: Figure,
     pub gemm_of_all_cores: Figure,
     /// One item of an in-memory data set.
     pub fetch: Figure,
-    /// Copying a row of a `TensorDataset` into a batch, if rows are not gathered all at once.
+    /// Copying a row of a `TensorDataset` into a batch, if rows are not gathered at once.
     pub row: Figure,
-    /// Starting a worker of a loader, a thread or a process, and joining it.
+    /// Starting and joining a loader's worker, a thread or a process.
     pub worker: Figure,
-    /// Handing a batch from a worker to the caller, and requesting another.
+    /// Passing a batch from a worker to the caller, and requesting the next.
     pub hand_over: Figure,
 }
 
@@ -85,10 +84,8 @@ impl HostTime {
     }
 }
 
-/// The cores of the only host that is modelled.
 pub const MODELLED_CORES: usize = 8;
 
-/// A typical laptop.
 pub static LAPTOP_8_CORES: HostProfile = HostProfile {
     key: "laptop",
     name: "a laptop with 8 cores",
@@ -145,11 +142,11 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
     ),
 };
 
-/// The same laptop with the costs of PyTorch in place of this crate's. Each figure is the shortest time of PyTorch 2.11
-/// on one thread of an EPYC, with one-element tensors, which are hardly any work (`tests/bench/host.py`).
+/// The same laptop with PyTorch's costs: the shortest times of PyTorch 2.11 on one thread of an EPYC, with one-element
+/// tensors (`tests/bench/host.py`).
 ///
-/// The overhead of a module over its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A training
-/// step of lab 03's network is modelled to take 225 µs on the CPU; PyTorch took 245.
+/// A module's overhead over its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A training step of
+/// lab 03's network takes 225 µs on the modelled CPU. PyTorch took 245.
 pub static PYTORCH: HostProfile = HostProfile {
     key: "pytorch",
     name: "the same laptop with PyTorch's cost of an operation",
@@ -174,10 +171,9 @@ pub static PYTORCH: HostProfile = HostProfile {
     ..LAPTOP_8_CORES
 };
 
-/// The built-in hosts; the first is the default.
+/// The built-in hosts. The first is the default.
 pub static HOSTS: [&HostProfile; 2] = [&LAPTOP_8_CORES, &PYTORCH];
 
-/// Those loaded from files.
 static LOADED: Mutex<Vec<&'static HostProfile>> = Mutex::new(Vec::new());
 
 impl FigureSet for HostProfile {
@@ -207,7 +203,7 @@ impl FigureSet for HostProfile {
         HostProfile { key, ..self }
     }
 
-    /// Figures of work that this crate does as part of something else, or not at all.
+    /// Work that this crate includes elsewhere, or omits.
     fn may_be_zero(name: &str) -> bool {
         LAPTOP_8_CORES.figure(name).is_some_and(|figure| figure.value == 0.0)
     }
@@ -223,7 +219,7 @@ impl FigureSet for HostProfile {
 }
 
 impl HostProfile {
-    /// The duration of a kernel's twin: limited by memory or by arithmetic, on one core or on all, whichever is faster.
+    /// The maximum of the times for memory and arithmetic, on one core or on all, whichever is faster.
     #[inline]
     pub fn kernel_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);
@@ -231,14 +227,13 @@ impl HostProfile {
         self.one_or_all(one, all)
     }
 
-    /// The duration of a matrix product.
     pub fn gemm_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.gemm_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.gemm_of_all_cores);
         self.one_or_all(one, all)
     }
 
-    /// The faster of one core and all cores, given the nanoseconds on each.
+    /// Returns the faster of one core and all cores. Arguments are in nanoseconds.
     fn one_or_all(&self, one: f64, all: f64) -> HostTime {
         let all = self.thread_wake.nanoseconds() as f64 + all;
         match one <= all {
@@ -247,7 +242,7 @@ impl HostProfile {
         }
     }
 
-    /// The nanoseconds for allocating page-locked memory.
+    /// In nanoseconds.
     pub(crate) fn malloc_host_time(&self, bytes: usize) -> u64 {
         let mebibytes = bytes as f64 / 1048576.0;
         self.malloc_host.nanoseconds() + (self.malloc_host_growth.value * mebibytes * 1e3) as u64

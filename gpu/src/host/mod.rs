@@ -1,6 +1,5 @@
 //! The host that drives a GPU: its clock, memory and profile, and the context of each thread.
 
-pub mod current_stream;
 #[cfg(test)]
 mod figure_tests;
 pub mod host_context;

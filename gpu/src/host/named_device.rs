@@ -3,24 +3,22 @@
 use std::str::FromStr;
 
 use crate::base::device::Device;
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::host::host_context::HostContext;
 
 impl Device {
-    /// `cuda:index` of the current machine. This does not check that the device exists; its first use does.
+    /// Returns `cuda:index` of the current machine. The first use checks that the device exists.
     pub fn cuda(index: usize) -> Device {
         Device::Cuda { index, machine: HostContext::current_id() }
     }
 
-    /// The current GPU if there is one, else the CPU: the line that makes a program portable.
-    ///
-    /// `torch.device("cuda" if torch.cuda.is_available() else "cpu")`
+    /// Returns the current GPU, else the CPU: `torch.device("cuda" if torch.cuda.is_available() else "cpu")`.
     pub fn cuda_if_available() -> Device {
         if HostContext::gpus() > 0 { Device::cuda(HostContext::current_device()) } else { Device::Cpu }
     }
 
     /// Returns an error unless tensors can be created on this device, with PyTorch's reason.
-    pub fn check_usable(self) -> Result<()> {
+    pub fn check_usable(self) -> Result<(), GpuError> {
         let Device::Cuda { index, machine } = self else { return Ok(()) };
         if machine != HostContext::current_id() {
             return Err(GpuError::OtherMachine { device: self });
@@ -33,13 +31,23 @@ impl Device {
             _ => Err(GpuError::InvalidDevice),
         }
     }
+
+    /// Returns an error for a copy from here to a device of another machine: it must go through the host.
+    pub fn check_route(self, to: Device) -> Result<(), GpuError> {
+        match (self, to) {
+            (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
+                Err(GpuError::OtherMachine { device: self })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-/// `cpu`, `cpu:0`, `cuda` (the current GPU) or `cuda:N`, of the current machine.
+/// Parses `cpu`, `cpu:0`, `cuda` (the current GPU) or `cuda:N`, on the current machine.
 impl FromStr for Device {
     type Err = GpuError;
 
-    fn from_str(text: &str) -> Result<Device> {
+    fn from_str(text: &str) -> Result<Device, GpuError> {
         let (kind, index) = match text.split_once(':') {
             Some((kind, index)) => (kind, Some(index)),
             None => (text, None),
@@ -69,7 +77,7 @@ impl FromStr for Device {
             },
         };
         match kind {
-            // PyTorch stores an index in one byte, where larger ones wrap around.
+            // PyTorch stores the index in one byte, where larger ones wrap around.
             _ if index > i8::MAX as usize => Err(invalid()),
             "cpu" => Ok(Device::Cpu),
             "cuda" => Ok(Device::cuda(index)),
@@ -79,7 +87,7 @@ impl FromStr for Device {
     }
 }
 
-/// Device types that PyTorch knows and this crate does not have.
+/// PyTorch's device types that this crate does not have.
 const OTHER_TYPES: [&str; 18] = [
     "ipu",
     "xpu",

@@ -1,29 +1,27 @@
-//! The operation of the user's program that is running, and its line.
+//! The user's operation that is running, and its line.
 //!
-//! An operation may consist of others, and a library function of many: an optimizer step, a batch of a loader.
-//! Everything that they create or report carries the name and the line of the outermost one, which is the user's own.
+//! An operation may consist of others, and a library function of many, such as an optimizer step or a loader's batch.
+//! All their tensors and reports carry the name and line of the outermost one, which is the user's.
 
 use std::panic::Location;
 
 pub use crate::base::place::Place;
 use crate::host::thread::{OfThread, Part, Restore, ThreadContext};
 
-/// The current operation of a thread.
 #[derive(Clone, Copy)]
 pub struct Scope {
     place: Option<Place>,
     operation: Option<&'static str>,
-    /// Where the tensor that is being printed was created.
+    /// The line that created the tensor being printed.
     printed: Option<Place>,
-    /// The number of nested operations that are running.
+    /// The number of nested operations.
     depth: u32,
 }
 
 impl Scope {
-    /// No operation is running.
     pub const NONE: Scope = Scope { place: None, operation: None, printed: None, depth: 0 };
 
-    /// Everything runs on behalf of this line.
+    /// All work is on behalf of this line.
     pub const fn at(place: Place) -> Scope {
         Scope { place: Some(place), ..Scope::NONE }
     }
@@ -41,7 +39,7 @@ fn current() -> Scope {
 #[inline]
 pub fn operation(name: &'static str, place: Place) -> Leave {
     Scope::enter_after(|outer| Scope {
-        // The line that prints is unknown, and it is not in this crate.
+        // During printing, the user's line is unknown, and `place` is in this crate.
         place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
         operation: outer.operation.or(Some(name)),
         depth: outer.depth + 1,
@@ -49,8 +47,7 @@ pub fn operation(name: &'static str, place: Place) -> Leave {
     })
 }
 
-/// Marks a tensor as being printed until the guard is dropped. Formatting (`fmt`) does not tell the line that prints,
-/// so only the line that created the tensor is known.
+/// Marks a tensor as being printed until the guard is dropped. Formatting (`fmt`) does not receive the user's line.
 pub fn printing(made: Place) -> Leave {
     Scope::enter_after(|outer| Scope {
         operation: outer.operation.or(Some("print")),
@@ -59,30 +56,26 @@ pub fn printing(made: Place) -> Leave {
     })
 }
 
-/// Attributes everything within the guard's lifetime to this line: for the work of a library function on behalf of its
-/// caller.
+/// Attributes all work to this line until the guard is dropped. A library function passes its caller's line.
 pub fn on_behalf_of(place: Place) -> Leave {
     Scope::enter_after(|outer| Scope { place: outer.place.or(Some(place)), ..*outer })
 }
 
-/// The current line of the program.
 #[inline]
 pub fn current_place() -> Option<Place> {
     current().place
 }
 
-/// Where the tensor that is being printed was created.
 pub fn printed_tensor() -> Option<Place> {
     current().printed
 }
 
-/// The current line, or else the given one.
 #[inline]
 pub fn place_or(place: Place) -> Place {
     current_place().unwrap_or(place)
 }
 
-/// The current line, or else that of the caller.
+/// The current line, else the caller's.
 #[track_caller]
 #[inline]
 pub fn here() -> Place {
@@ -95,7 +88,6 @@ pub fn is_part() -> bool {
     current().depth > 1
 }
 
-/// The current operation.
 #[inline]
 pub fn current_operation() -> Option<&'static str> {
     current().operation

@@ -1,26 +1,23 @@
-//! The context of a thread: everything that its code depends on without receiving it as an argument, in one place. A
-//! thread that works for another one takes a copy of it.
+//! The context of a thread: state that its code uses without an argument. A thread that works for another takes a copy.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::host::current_stream::Streams;
+use crate::base::device::Streams;
 use crate::host::host_context::Entered;
 use crate::host::scope::Scope;
 
-/// The context of a thread, as far as it does not involve tensors.
+/// The context of a thread, without tensors.
 #[derive(Clone)]
 pub struct ThreadContext {
-    /// The most recently entered host; `None` for the default one.
+    /// The most recently entered host. `None` for the default host.
     pub host: Option<Entered>,
     pub device: CurrentDevice,
-    /// The current streams that are not default streams.
     pub streams: Streams,
-    /// The current operation, and its line of the program.
     pub scope: Scope,
-    /// Whether it computes alone, without helpers: other threads are busy with work of their own.
+    /// Whether it computes without helper threads, because other threads are busy.
     pub is_alone: bool,
 }
 
@@ -29,7 +26,6 @@ pub struct ThreadContext {
 pub struct CurrentDevice(pub usize);
 
 impl ThreadContext {
-    /// The context of a new thread.
     pub const FRESH: ThreadContext = ThreadContext {
         host: None,
         device: CurrentDevice(0),
@@ -39,18 +35,17 @@ impl ThreadContext {
     };
 }
 
-/// A per-thread context. The crate above has another one, for its knowledge of tensors.
+/// A per-thread context. The tensor crate has another one.
 pub trait OfThread: Clone + 'static {
     /// Accesses this thread's context. Values must not be dropped inside: dropping a tensor may need the context.
     fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;
 
-    /// Reads from the context.
     #[inline(always)]
     fn read<R>(read: impl FnOnce(&Self) -> R) -> R {
         Self::with(|context| read(&context.borrow()))
     }
 
-    /// A copy of the whole context, to be entered later or on another thread.
+    /// Copies the whole context, to be entered later or on another thread.
     fn current() -> Self {
         Self::read(Self::clone)
     }
@@ -62,19 +57,19 @@ pub trait Part: Sized {
 
     fn of(context: &mut Self::Context) -> &mut Self;
 
-    /// Makes it the current value on this thread, and returns the previous one.
+    /// Makes it current on this thread, and returns the previous value.
     #[inline(always)]
     fn set(self) -> Self {
         Self::Context::with(|context| mem::replace(Self::of(&mut context.borrow_mut()), self))
     }
 
-    /// Makes it the current value on this thread until the guard is dropped.
+    /// Makes it current on this thread until the guard is dropped.
     #[inline(always)]
     fn enter(self) -> Restore<Self> {
         Self::enter_after(|_| self)
     }
 
-    /// Like [`enter`](Self::enter), with a value derived from the previous one.
+    /// Like [`enter`](Self::enter), with a value made from the previous one.
     #[inline(always)]
     fn enter_after(make: impl FnOnce(&Self) -> Self) -> Restore<Self> {
         let before = Self::Context::with(|context| {
@@ -87,7 +82,7 @@ pub trait Part: Sized {
     }
 }
 
-/// Declares the fields of a context that can be entered separately, besides the whole.
+/// Declares the fields of a context that can be entered separately.
 #[macro_export]
 macro_rules! parts {
     ($Context:ty: $($Part:ty = $($field:ident).+),+ $(,)?) => {
@@ -114,11 +109,10 @@ pub use parts;
 
 parts!(ThreadContext: CurrentDevice = device, Streams = streams, Scope = scope);
 
-/// The storage of a context. It has no destructor, so that a tensor in another thread-local can use the context when
-/// its thread ends. Every scope has been left by then, so the context has its initial value and holds no memory.
+/// The storage of a context. It has no destructor, so a tensor in another thread-local can use the context when the
+/// thread ends. All scopes have been left by then, so the context holds no memory.
 pub type Local<C> = RefCell<ManuallyDrop<C>>;
 
-/// The context of a thread that has just started.
 pub const fn local<C>(context: C) -> Local<C> {
     RefCell::new(ManuallyDrop::new(context))
 }
@@ -141,7 +135,7 @@ impl<P: Part> Drop for Restore<P> {
 
 struct ThreadState {
     context: Local<ThreadContext>,
-    /// Counted from 1 in the order in which threads first request their number.
+    /// Counted from 1, in the order of the first requests.
     number: Cell<u64>,
 }
 
@@ -156,7 +150,7 @@ impl OfThread for ThreadContext {
     }
 }
 
-/// The number of this thread, which is unique even after the thread has ended.
+/// This thread's number, which is never reused.
 #[inline]
 pub(crate) fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,8 +1,7 @@
-//! The clock of a machine: virtual if its GPUs are simulated, else the real one.
+//! The clock of a machine: virtual if its GPUs are simulated, else real.
 //!
-//! A simulated GPU has no speed of its own, so on its machine all time is modelled: CPU operations, copies and kernels
-//! take the times given by the profiles of host and device, and [`Instant`] reads that clock. Its times are *modelled*,
-//! and output that shows one says so.
+//! A simulated GPU has no real speed, so all time on its machine is *modelled*: CPU operations, copies and kernels take
+//! the times in the profiles of host and device, and [`Instant`] reads that clock.
 
 use std::ops::Sub;
 use std::sync::Arc;
@@ -11,23 +10,21 @@ use std::time::Duration;
 
 use crate::host::host_context::HostContext;
 
-/// The time of a host thread in nanoseconds, counted from the creation of the clock. Clones are the same clock.
+/// A host thread's time in nanoseconds since the creation of the clock. Clones are the same clock.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// Advances when it is told how long something takes.
+    /// Advances by modelled times.
     Virtual(Arc<Lane>),
-    /// Advances by itself.
     #[cfg(not(target_family = "wasm"))]
     Real(std::time::Instant),
 }
 
-/// A thread of a simulated host.
+/// The virtual time of a host thread.
 #[derive(Debug, Default)]
 pub struct Lane {
     now: AtomicU64,
-    /// The part of that time that it slept.
     slept: AtomicU64,
-    /// The time that other cores worked for it.
+    /// Time that other cores worked for it.
     helped: AtomicU64,
 }
 
@@ -38,7 +35,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The real clock; a virtual one in a browser page, where there is no real one.
+    /// The real clock. A browser page has none, and gets a virtual clock.
     pub fn real() -> Clock {
         #[cfg(not(target_family = "wasm"))]
         return Clock::Real(std::time::Instant::now());
@@ -59,7 +56,7 @@ impl Clock {
         }
     }
 
-    /// The host works, or waits, for this long. Real time passes on its own.
+    /// The host works or waits for this long. A real clock ignores it.
     pub fn advance(&self, nanoseconds: u64) {
         match self {
             Clock::Virtual(lane) => _ = lane.now.fetch_add(nanoseconds, Ordering::Relaxed),
@@ -68,7 +65,7 @@ impl Clock {
         }
     }
 
-    /// The host waits until then, by spinning, as CUDA does. The clock does not go back.
+    /// The host spins until `then`, as CUDA does. The clock does not go back.
     pub fn advance_to(&self, then: u64) {
         match self {
             Clock::Virtual(lane) => _ = lane.now.fetch_max(then, Ordering::Relaxed),
@@ -77,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// The thread sleeps until then, and leaves its core to others. Real sleeping happens elsewhere.
+    /// The thread sleeps until `then`, and leaves its core to others. A real clock ignores it.
     pub fn sleep_until(&self, then: u64) {
         match self {
             Clock::Virtual(lane) => {
@@ -98,8 +95,7 @@ impl Clock {
         }
     }
 
-    /// The time that this thread had a core, plus the time that others worked for it; 0 for real threads, which the
-    /// operating system measures.
+    /// The core time of this thread and its helpers. 0 for real threads, which the operating system measures.
     pub fn worked(&self) -> u64 {
         match self {
             Clock::Virtual(lane) => {
@@ -113,7 +109,7 @@ impl Clock {
     }
 }
 
-/// Sleeps for a while (`time.sleep`): virtual time passes at once.
+/// Sleeps (`time.sleep`). Virtual time passes at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -137,8 +133,7 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// A moment on the clock of the machine (`time.perf_counter`): modelled where time is virtual
-/// (`Machine::time_is_modelled`), measured elsewhere.
+/// A moment on the machine's clock (`time.perf_counter`), modelled or measured (`Machine::time_is_modelled`).
 ///
 /// ```
 /// use todevice::Machine;
@@ -157,19 +152,17 @@ pub fn sleep(time: Duration) {
 pub struct Instant(u64);
 
 impl Instant {
-    /// The current time, on this thread's clock of the current machine.
     #[inline]
     pub fn now() -> Instant {
         Instant(HostContext::now())
     }
 
-    /// The time since this moment.
     pub fn elapsed(self) -> Duration {
         Instant::now() - self
     }
 }
 
-/// The time between two moments; zero if the second is the later one.
+/// The time between two moments, or zero if the second is later.
 impl Sub for Instant {
     type Output = Duration;
 

@@ -1,7 +1,7 @@
-//! The functions of NVIDIA's libraries that this crate calls, and no others.
+//! The functions of NVIDIA's libraries that this crate calls.
 //!
-//! cudarc looks up a function at its first call and panics if the library lacks it. So all functions are named once,
-//! here: every function in scope elsewhere has been found by the probe.
+//! cudarc looks up a function at its first call, and panics if the library lacks it. The probe looks up all functions
+//! that are named here, so no call panics.
 
 use std::ffi::c_char;
 
@@ -53,8 +53,7 @@ functions!(cudnn:
     cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter,
 );
 
-/// The function for the milliseconds between two events. Drivers before CUDA 12.8 lack the newer name, and cudarc for
-/// CUDA 13 lacks the older one; both do the same.
+/// Milliseconds between two events. Drivers before CUDA 12.8 lack the newer name, cudarc for CUDA 13 the older one.
 pub(super) const EVENT_ELAPSED: [&str; 2] = ["cuEventElapsedTime", "cuEventElapsedTime_v2"];
 
 /// # Safety
@@ -69,7 +68,7 @@ pub(super) unsafe fn event_elapsed(milliseconds: &mut f32, start: CUevent, end: 
     }
 }
 
-/// The sizes in bytes of the parameters of a loaded kernel. `None`: the driver is older than CUDA 12.4 and cannot tell.
+/// The parameter sizes of a loaded kernel in bytes. `None` from drivers before CUDA 12.4.
 ///
 /// # Safety
 /// The driver has been probed, and the function is loaded.
@@ -86,7 +85,7 @@ pub(super) unsafe fn parameter_sizes(function: CUfunction) -> Option<Vec<usize>>
     }
 }
 
-/// A string of one of the libraries, which lives as long as they do.
+/// A string of a library, which is never freed.
 ///
 /// # Safety
 /// The pointer is null or points to a string that is never freed.

@@ -1,4 +1,4 @@
-//! The arguments of a launch in the layout that a `__global__` function takes (`kernels/common.cuh`).
+//! The arguments of a launch, in the layout of a `__global__` function (`kernels/common.cuh`).
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::base::kernel::{Argument, Geometry, Launch, Parameter};
 use crate::base::shape::{Layout, MAX_DIMS};
 
-/// 8-byte words, which make up every argument.
+/// Every argument consists of 8-byte words.
 type Words = SmallVec<[u64; 96]>;
 
 /// The words of a view: `ndim`, eight sizes and eight strides.
@@ -34,7 +34,7 @@ impl KernelParams {
                     arguments
                         .push(&sizes.and_then(|sizes| along(view, sizes)).unwrap_or_else(|| as_it_is(view)));
                 }
-                // A scalar has no memory. Its bytes are the first ones of the word, as many as its dtype has.
+                // A scalar has no memory. Its bytes are the first of the word.
                 Argument::Value(bytes) => {
                     arguments.push(&[0]);
                     arguments.push(&[u64::from_ne_bytes(*bytes)]);
@@ -53,7 +53,7 @@ impl KernelParams {
         self.words.extend_from_slice(words);
     }
 
-    /// Pointers to the arguments, valid as long as these live and do not move.
+    /// Pointers to the arguments, valid until these move.
     pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 16]> {
         let words = &mut self.words;
         self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect()
@@ -74,8 +74,7 @@ fn elements_of(launch: &Launch) -> Option<&[usize]> {
     }
 }
 
-/// A view broadcast to `sizes`, with as few dimensions as possible. A kernel that counts elements does not care about
-/// the original dimensions, and locating an element takes a division for each dimension but the first.
+/// A broadcast view with the fewest dimensions, because all but the first cost a division for each element.
 fn along(view: &Layout, sizes: &[usize]) -> Option<[u64; VIEW]> {
     let (ndim, sizes, strides) = view.expand(sizes).ok()?.merged_dims();
     Some(words_of(&sizes[..ndim], &strides[..ndim]))

@@ -23,7 +23,7 @@ pub(super) struct Blas(cublasHandle_t);
 unsafe impl Send for Blas {}
 
 impl Blas {
-    /// Creates a handle for the device whose context is current.
+    /// Creates a handle for the device of the current context.
     pub(super) fn new() -> DriverResult<Blas> {
         let mut handle = ptr::null_mut();
         // SAFETY: there is room for the answer.
@@ -31,7 +31,6 @@ impl Blas {
         Ok(Blas(handle))
     }
 
-    /// Queues products on a stream, with a workspace.
     pub(super) fn gemm(&self, stream: CUstream, gemm: &Gemm) -> DriverResult<()> {
         let (data, compute) = match gemm.dtype {
             DType::F32 if gemm.tf32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32),
@@ -54,7 +53,7 @@ impl Blas {
             _ => [0, 1].map(|i| (&raw const floats[i]).cast()),
         };
         let (workspace, workspace_bytes) = gemm.workspace;
-        // SAFETY: the operands lie where the allocator put them and have the given sizes. Setting the stream resets the
+        // SAFETY: the operands are memory of the allocator, and have the given sizes. Setting the stream resets the
         // workspace, so the workspace is set second.
         unsafe {
             check(cublasSetStream_v2(self.0, stream.cast()))?;
@@ -87,18 +86,18 @@ impl Blas {
         }
     }
 
-    /// Destroys the handle. The context must be alive.
+    /// The context must be alive.
     pub(super) fn destroy(self) {
         // SAFETY: the handle was created and is not used again.
         unsafe { cublasDestroy_v2(self.0) };
     }
 }
 
-/// How to pass a matrix to cuBLAS: as it is or transposed, and the stride between its columns.
+/// Returns whether a matrix is transposed for cuBLAS, and the stride between its columns.
 fn operand(strides: [usize; 2], sizes: [usize; 2]) -> DriverResult<(Operation, c_int)> {
     let leading = |stride: usize, size: usize| int(stride.max(size).max(1));
     match strides {
-        // Its rows have no gaps. In column-major order that is the transpose, which is what is needed.
+        // Rows without gaps are, in column-major order, the required transpose.
         [row, 1] => Ok((Operation::CUBLAS_OP_N, leading(row, sizes[1])?)),
         [1, column] => Ok((Operation::CUBLAS_OP_T, leading(column, sizes[0])?)),
         _ => Err(library("cuBLAS", "the matrix has gaps both ways", format!("strides {strides:?}"))),

@@ -1,7 +1,5 @@
-//! A cache of compiled kernels on disk, so that each is compiled only once.
-//!
-//! A file holds the hash of its inputs (the key) and a checksum besides the machine code. A file that is truncated or
-//! belongs to another version or program is ignored: the kernels are compiled again.
+//! A disk cache of compiled kernels. A file contains the hash of its inputs (the key), a checksum and the machine code.
+//! A truncated file, or one of another version or program, is ignored.
 
 use std::env;
 use std::fs;
@@ -11,12 +9,11 @@ use std::process;
 
 use kernels::{Source, headers};
 
-/// Changes whenever the layout of the files changes.
+/// Must change with the layout of the files.
 const MAGIC: &[u8; 16] = b"todevice kernel1";
 
-/// The inputs that machine code is made from.
 pub(super) struct CacheKey {
-    /// The hash of the source, its headers, the options, the target and the compiler.
+    /// The hash of source, headers, options, target and compiler.
     inputs: u64,
     /// A readable name: `elementwise-gelu-sm_90`.
     name: String,
@@ -39,7 +36,7 @@ impl CacheKey {
     }
 }
 
-/// The user's own cache folder; nobody else can put machine code there.
+/// The user's cache folder, which nobody else can write.
 fn folder() -> Option<PathBuf> {
     let set = |variable| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME")
@@ -63,7 +60,7 @@ fn header(key: &CacheKey, image: &[u8]) -> [u8; 40] {
     header
 }
 
-/// The cached machine code, if the file exists and is intact.
+/// Returns the cached machine code, if the file exists and is intact.
 pub(super) fn load(key: &CacheKey) -> Option<Vec<u8>> {
     let mut file = fs::read(key.file()?).ok()?;
     let image = file.get(40..)?;
@@ -74,11 +71,11 @@ pub(super) fn load(key: &CacheKey) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Stores machine code. If that fails, the kernel is compiled again next time.
+/// Stores machine code. After a failure, the kernel is compiled again next time.
 pub(super) fn store(key: &CacheKey, image: &[u8]) {
     let Some(file) = key.file() else { return };
     let Some(folder) = file.parent() else { return };
-    // Written to another file first and then renamed, so that nobody reads a partial file.
+    // Written under another name and then renamed, so that nobody reads a partial file.
     let unfinished = folder.join(format!("{}.{}", key.name, process::id()));
     let written = fs::create_dir_all(folder)
         .and_then(|()| fs::write(&unfinished, [&header(key, image), image].concat()))

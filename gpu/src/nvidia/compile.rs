@@ -1,6 +1,4 @@
-//! Compiles kernels for the GPU with NVIDIA's own compiler, NVRTC.
-//!
-//! The course's own take seconds, so the result is cached on disk.
+//! Compiles kernels for the GPU with NVRTC. This takes seconds, so the course's kernels are cached on disk.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
@@ -14,8 +12,7 @@ use super::cache;
 use super::errors::library;
 use crate::contract::driver::{DriverError, DriverResult};
 
-/// The machine code of all sources for a compute capability: 90 for 9.0. (If the card is newer than the compiler, PTX,
-/// which the driver compiles.)
+/// The machine code of all sources for a compute capability, 90 for 9.0. PTX for a card newer than the compiler.
 pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     let target = target(capability)?;
     let version = version()?;
@@ -28,7 +25,7 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
         cache::store(&key, &image);
         Ok(image)
     };
-    // Not on the thread pool: a pool thread that waits takes other work, which may be a launch that waits for this.
+    // Not on the thread pool, where a waiting thread takes other work, which may be a launch that waits for this.
     std::thread::scope(|scope| {
         let threads: Vec<_> = SOURCES.iter().map(|source| scope.spawn(|| image(source))).collect();
         let lost = |_| Err(library("NVRTC", "the compiler has failed", String::new()));
@@ -36,8 +33,8 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     })
 }
 
-/// The machine code of a program's own kernel, and the name of its function there, which C++ mangles unless it is
-/// `extern "C"`. It is not cached: the text is about to be edited.
+/// The machine code of a program's kernel, and the name of its function, which C++ mangles unless it is `extern "C"`.
+/// It is not cached, because the text is about to be edited.
 pub(super) fn image_of(name: &str, text: &str, capability: u32) -> DriverResult<(Vec<u8>, CString)> {
     compile(&format!("{name}.cu"), text, &target(capability)?, Some(name))
 }
@@ -52,7 +49,7 @@ fn target(capability: u32) -> DriverResult<Target> {
     // SAFETY: there is room for the answer.
     check(unsafe { nvrtcGetNumSupportedArchs(&mut count) })?;
     let mut known = vec![0; count.max(0) as usize];
-    // SAFETY: there is room for the number that it returned.
+    // SAFETY: there is room for the returned number.
     check(unsafe { nvrtcGetSupportedArchs(known.as_mut_ptr()) })?;
     if known.contains(&(capability as c_int)) {
         return Ok(Target { option: format!("--gpu-architecture=sm_{capability}"), machine_code: true });
@@ -79,7 +76,6 @@ fn version() -> DriverResult<String> {
     Ok(format!("{major}.{minor}"))
 }
 
-/// An NVRTC program, destroyed when it is dropped.
 struct NvrtcProgram(nvrtcProgram);
 
 impl Drop for NvrtcProgram {
@@ -89,7 +85,7 @@ impl Drop for NvrtcProgram {
     }
 }
 
-/// Compiles a file. Returns its machine code and the name in it of `function`, if that is given.
+/// Compiles a file. Returns its machine code, and the name of `function` in it, if given.
 fn compile(
     file: &str,
     text: &str,
@@ -146,7 +142,6 @@ fn compile(
     Ok((image?, lowered))
 }
 
-/// An output of the compiler: first its size, then its bytes.
 fn output(
     program: &NvrtcProgram,
     size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
@@ -156,7 +151,7 @@ fn output(
     // SAFETY: the program is alive, and there is room for the answer.
     check(unsafe { size(program.0, &mut bytes) })?;
     let mut output = vec![0u8; bytes];
-    // SAFETY: there is room for the number of bytes that it returned.
+    // SAFETY: there is room for the returned number of bytes.
     check(unsafe { get(program.0, output.as_mut_ptr().cast()) })?;
     Ok(output)
 }

@@ -1,4 +1,4 @@
-//! Kernels that the program compiles itself.
+//! Kernels compiled by the program.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -28,8 +28,7 @@ impl Nvidia {
         let (mut image, name) = compile::image_of(source.name, source.text, capability)?;
         image.push(0); // PTX is a C string.
         let (mut module, mut function): (CUmodule, _) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: the image is the complete output of NVIDIA's compiler. It stays loaded as long as the device is used:
-        // launches may be queued.
+        // SAFETY: the image is the complete output of NVIDIA's compiler. It is never unloaded while the device is used.
         gpu.with_suspects(check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) }))?;
         lock(&gpu.modules_of_program).push(Handle(module));
         // SAFETY: the module is loaded, and the name ends with a zero.
@@ -69,8 +68,7 @@ impl Nvidia {
         gpu.remember(stream, Some(Symbol::OfProgram(launch.name)));
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: there are as many arguments as parameters, none of which has more than 8 bytes, and they are
-            // copied before this returns.
+            // SAFETY: each parameter has one argument of at most 8 bytes, and they are copied before this returns.
             check(unsafe {
                 cuLaunchKernel(
                     function.0,

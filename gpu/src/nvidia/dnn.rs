@@ -26,7 +26,6 @@ pub(super) struct Dnn(cudnnHandle_t);
 // SAFETY: any thread may use a handle, one at a time, and the owner has exclusive access.
 unsafe impl Send for Dnn {}
 
-/// cuDNN's algorithms by number, in the types that its calls take.
 const FORWARD: [ForwardAlgorithm; 8] = {
     use ForwardAlgorithm::*;
     [
@@ -111,7 +110,6 @@ descriptor!(
     cudnnDestroyConvolutionDescriptor
 );
 
-/// The cuDNN descriptors of a convolution.
 struct ConvDescriptors {
     x: TensorDescriptor,
     weight: FilterDescriptor,
@@ -157,7 +155,7 @@ impl ConvDescriptors {
         unsafe {
             let nchw = Format::CUDNN_TENSOR_NCHW;
             check(cudnnSetFilter4dDescriptor(described.weight.0, data, nchw, k, c, r, s))?;
-            // Neural networks call a convolution what mathematics calls a cross-correlation.
+            // A convolution of a neural network is a cross-correlation in mathematics.
             let mode = Mode::CUDNN_CROSS_CORRELATION;
             check(cudnnSetConvolution2dDescriptor(
                 convolution,
@@ -177,8 +175,7 @@ impl ConvDescriptors {
     }
 }
 
-/// Makes the same call for each pass with that pass's function. The functions differ in their names and in which
-/// operand comes first.
+/// Makes the same call for each pass. The passes' functions differ in their names and in the order of the operands.
 macro_rules! for_pass {
     (
         $described:ident, $conv:ident, [$forward:ident, $data:ident, $filter:ident],
@@ -209,7 +206,7 @@ macro_rules! for_pass {
     }};
 }
 
-/// cuDNN's answers about algorithms: the usable ones, each with its time in milliseconds.
+/// The usable algorithms that cuDNN returns, each with its time in milliseconds.
 macro_rules! answers {
     ($most:expr, |$room:ident, $count:ident, $answers:ident| $call:expr) => {{
         let mut answers = Vec::with_capacity($most);
@@ -234,7 +231,7 @@ macro_rules! answers {
 }
 
 impl Dnn {
-    /// Creates a handle for the device whose context is current.
+    /// Creates a handle for the device of the current context.
     pub(super) fn new() -> DriverResult<Dnn> {
         let mut handle = ptr::null_mut();
         // SAFETY: there is room for the answer.
@@ -242,10 +239,10 @@ impl Dnn {
         Ok(Dnn(handle))
     }
 
-    /// The usable algorithms, the most promising first.
+    /// Lists the usable algorithms, the most promising first.
     pub(super) fn algorithms(&self, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
         let described = ConvDescriptors::new(conv)?;
-        // SAFETY: there is room for as many answers as are asked for, and the descriptors are alive.
+        // SAFETY: there is room for the requested answers, and the descriptors are alive.
         let answers: Vec<(ConvAlgorithm, f32)> = for_pass!(
             described,
             conv,
@@ -270,7 +267,7 @@ impl Dnn {
         Ok(answers.into_iter().map(|(algorithm, _)| algorithm).collect())
     }
 
-    /// Benchmarks the algorithms on a stream, with the given workspace, and waits for the results.
+    /// Benchmarks the algorithms on a stream, and waits for the results.
     pub(super) fn find(
         &self,
         stream: CUstream,
@@ -280,7 +277,7 @@ impl Dnn {
         let described = ConvDescriptors::new(conv)?;
         let to = pointer(conv.out).cast_mut();
         let workspace = pointer(workspace).cast_mut();
-        // SAFETY: as above; the operands lie where the allocator put them and have the given sizes.
+        // SAFETY: as above. The operands are memory of the allocator, and have the given sizes.
         unsafe {
             check(cudnnSetStream(self.0, stream.cast()))?;
             Ok(for_pass!(
@@ -312,7 +309,6 @@ impl Dnn {
         }
     }
 
-    /// Queues a convolution on a stream.
     pub(super) fn run(
         &self,
         stream: CUstream,
@@ -323,7 +319,7 @@ impl Dnn {
         let described = ConvDescriptors::new(conv)?;
         let unknown = || library("cuDNN", "there is no such algorithm", format!("{algorithm:?}"));
         let math = *MATH.get(algorithm.math as usize).ok_or_else(unknown)?;
-        // out = alpha · (the product) + beta · out. Alpha and beta have the dtype of the computation.
+        // out = alpha · product + beta · out. Alpha and beta have the dtype of the computation.
         let (single, double) = ([1f32, 0.0], [1f64, 0.0]);
         let [alpha, beta]: [*const c_void; 2] = match conv.dtype {
             DType::F64 => [0, 1].map(|i| (&raw const double[i]).cast()),
@@ -331,7 +327,7 @@ impl Dnn {
         };
         let to = pointer(conv.out).cast_mut();
         let workspace = pointer(workspace).cast_mut();
-        // SAFETY: as above; the workspace has the size that the algorithm asked for.
+        // SAFETY: as above. The workspace has the algorithm's size.
         unsafe {
             check(cudnnSetStream(self.0, stream.cast()))?;
             check(cudnnSetConvolutionMathType(described.convolution.0, math))?;
@@ -358,7 +354,7 @@ impl Dnn {
         }
     }
 
-    /// Destroys the handle. The context must be alive.
+    /// The context must be alive.
     pub(super) fn destroy(self) {
         // SAFETY: the handle was created and is not used again.
         unsafe { cudnnDestroy(self.0) };

@@ -1,4 +1,4 @@
-//! The errors of the driver, under the names that programs know.
+//! The driver's errors, under the runtime's names.
 
 use cudarc::driver::sys::CUresult;
 
@@ -6,7 +6,6 @@ use super::api;
 use super::api::driver::{cuGetErrorName, cuGetErrorString};
 use crate::contract::driver::{DriverError, DriverResult};
 
-/// The result of a driver call.
 pub(super) fn check(result: CUresult) -> DriverResult<()> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -14,7 +13,7 @@ pub(super) fn check(result: CUresult) -> DriverResult<()> {
     }
 }
 
-/// Whether something has run. Any result but success and "not ready" is an error.
+/// Whether work has run. Results other than success and "not ready" are errors.
 pub(super) fn has_run(result: CUresult) -> DriverResult<bool> {
     match result {
         CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -34,7 +33,7 @@ fn driver_error(error: CUresult) -> DriverError {
     DriverError { code, name: runtime_name(code).unwrap_or(name), message, detail: None }
 }
 
-/// An error of a library on top of the driver, such as cuBLAS. It has no CUDA error number.
+/// An error of a library such as cuBLAS, without a CUDA error number.
 pub(super) fn library(name: &'static str, message: &'static str, detail: String) -> DriverError {
     DriverError { code: 0, name, message, detail: Some(detail) }
 }
@@ -51,12 +50,12 @@ pub(super) fn invalid(code: u32, message: &'static str) -> DriverError {
     DriverError { code, name: runtime_name(code).unwrap_or_default(), message, detail: None }
 }
 
-/// Whether the error is sticky: the context is lost, and every later call fails with the same error.
+/// Whether the error is sticky: the context is lost, and every later call fails with it.
 pub(super) fn sticks(error: &DriverError) -> bool {
     matches!(error.code, 214 | 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
-/// The names that CUDA's runtime, and so PyTorch, uses for the numbers that it shares with the driver.
+/// The names of CUDA's runtime, and so of PyTorch, for the numbers that it shares with the driver.
 fn runtime_name(code: u32) -> Option<&'static str> {
     Some(match code {
         1 => "cudaErrorInvalidValue",

@@ -1,7 +1,7 @@
-//! libcuda's events, and the numbers by which the rest of the crate knows them.
+//! CUDA events and their numbers.
 //!
-//! An `EventId` can be any number, since safe code may make one up, and libcuda does not check the address of an event.
-//! So an event has a number that is looked up here. Numbers are never reused: that of a destroyed event stays invalid.
+//! Safe code can make up an `EventId`, and libcuda does not check the address of an event. So events have numbers,
+//! which are looked up here. The number of a destroyed event is never reused.
 
 use std::collections::HashMap;
 use std::mem;
@@ -17,17 +17,16 @@ use super::errors::{check, has_run, invalid_handle};
 use crate::base::lock::{read, write};
 use crate::contract::driver::{DriverResult, EventId};
 
-/// An event, destroyed when it is dropped. Some context is current then: the driver drops all events before it releases
-/// its contexts.
+/// An event. A context must be current when it is dropped, so the driver drops all events before its contexts.
 pub(super) struct CudaEvent(CUevent);
 
 // SAFETY: any thread may use an event.
 unsafe impl Send for CudaEvent {}
-// SAFETY: several threads may use it at once; the driver is thread-safe.
+// SAFETY: several threads may use it at once, because the driver is thread-safe.
 unsafe impl Sync for CudaEvent {}
 
 impl CudaEvent {
-    /// An event of the device whose context is current.
+    /// Creates an event on the device of the current context.
     pub(super) fn new(timing: bool) -> DriverResult<CudaEvent> {
         let flags =
             if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
@@ -40,7 +39,7 @@ impl CudaEvent {
     /// # Safety
     /// The stream must be alive.
     pub(super) unsafe fn record(&self, stream: CUstream) -> DriverResult<()> {
-        // SAFETY: both are alive. If they belong to different devices, that is an error.
+        // SAFETY: both are alive. Different devices are an error.
         check(unsafe { cuEventRecord(self.0, stream) })
     }
 
@@ -64,31 +63,30 @@ impl CudaEvent {
     /// Milliseconds from another event to this one.
     pub(super) fn since(&self, start: &CudaEvent) -> DriverResult<f32> {
         let mut milliseconds = 0.0;
-        // SAFETY: both are alive. If one does not record time or was never recorded, that is an error.
+        // SAFETY: both are alive. An event without a recorded time is an error.
         check(unsafe { api::event_elapsed(&mut milliseconds, start.0, self.0) })?;
         Ok(milliseconds)
     }
 
-    /// Destroys the event now and returns the error, which `drop` cannot.
+    /// Destroys the event, and returns the error, which `drop` cannot.
     pub(super) fn destroy(self) -> DriverResult<()> {
         let event = mem::ManuallyDrop::new(self);
-        // SAFETY: it was created, and nothing names it any more.
+        // SAFETY: it was created, and is not used again.
         check(unsafe { cuEventDestroy_v2(event.0) })
     }
 }
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        // SAFETY: it was created, and nothing names it any more.
+        // SAFETY: it was created, and is not used again.
         unsafe { cuEventDestroy_v2(self.0) };
     }
 }
 
-/// The events that have been created and not yet destroyed.
 #[derive(Default)]
 pub(super) struct CudaEvents {
     created: AtomicU64,
-    /// A call shares the event that it uses, so another thread may destroy it in the meantime.
+    /// A call shares the event that it uses, because another thread may destroy it.
     live: RwLock<HashMap<u64, Arc<CudaEvent>>>,
 }
 
@@ -103,7 +101,7 @@ impl CudaEvents {
         read(&self.live).get(&event.0).cloned().ok_or_else(invalid_handle)
     }
 
-    /// Destroys an event, or leaves that to a call that still uses it.
+    /// Destroys an event, or leaves it to a call that still uses it.
     pub(super) fn destroy(&self, event: EventId) -> DriverResult<()> {
         let event = write(&self.live).remove(&event.0).ok_or_else(invalid_handle)?;
         Arc::into_inner(event).map_or(Ok(()), CudaEvent::destroy)

@@ -1,20 +1,18 @@
 //! The search for NVIDIA's libraries.
 //!
-//! The loader finds the driver's library. The others may be anywhere: in a CUDA toolkit, or in a package that pip has
-//! installed for PyTorch. A library that the loader does not find is looked for in the usual folders and loaded by
-//! path; once loaded, it is found by name.
+//! The loader finds the driver's library. The others may be in a CUDA toolkit, or in a pip package of PyTorch. A
+//! library that the loader does not find is searched in the usual folders and loaded by path. Then it is found by name.
 
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A library that may have to be searched for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Library {
-    /// Its file name without the version: `libnvrtc.so`.
+    /// The file name without the version: `libnvrtc.so`.
     pub(super) file: &'static str,
-    /// Its major versions that work with the driver's CUDA version, best first.
+    /// The major versions that work with the driver's CUDA version, best first.
     pub(super) versions: fn(driver: u32) -> &'static [u32],
     /// The folder of its pip package in `site-packages/nvidia`. Packages for CUDA 13 share one, `cu13`.
     pip: &'static str,
@@ -22,7 +20,7 @@ pub(super) struct Library {
     needs: &'static [&'static str],
 }
 
-/// A library made for a newer CUDA than the driver's does not work with it; one made for an older CUDA does.
+/// A library for an older CUDA than the driver's works. One for a newer CUDA does not.
 fn as_the_driver(driver: u32) -> &'static [u32] {
     match driver {
         13.. => &[13, 12],
@@ -44,8 +42,7 @@ pub(super) const CUDNN: Library =
 pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
 
 impl Library {
-    /// Loads the library for good. Returns its path if it was found in a folder, or `None` if the loader found it,
-    /// which does not say where. The error lists what is wrong with the files that exist, one line each.
+    /// Loads the library permanently. Returns its path; `None` if the loader found it. Errors have one line per file.
     pub(super) fn load(&self, driver: u32) -> Result<Option<PathBuf>, Vec<String>> {
         let mut wrong = Vec::new();
         for version in (self.versions)(driver) {
@@ -56,8 +53,7 @@ impl Library {
             }
             for folder in folders(self.pip).iter().filter(|folder| folder.join(&name).is_file()) {
                 for needed in self.needs {
-                    // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. If it is missing, the library that needs it
-                    // reports that.
+                    // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. If one is missing, the library reports it.
                     matching(folder, &format!("{needed}.{version}")).iter().for_each(|file| _ = open(file));
                 }
                 match open(&folder.join(&name)) {
@@ -69,7 +65,7 @@ impl Library {
         Err(wrong)
     }
 
-    /// The path of an installed library that is made for a newer driver than this.
+    /// The path of an installed library for a newer driver.
     pub(super) fn too_new(&self, driver: u32) -> Option<PathBuf> {
         let usable = (self.versions)(driver);
         let newer = (self.versions)(u32::MAX).iter().filter(|version| !usable.contains(version));
@@ -80,21 +76,20 @@ impl Library {
     }
 }
 
-/// Loads a library and keeps it loaded. The error is the loader's message, or `None` if there is no such file. NVIDIA
-/// answers for what a library does when it is loaded.
+/// Loads a library permanently. The error is the loader's message, or `None` without such a file.
 fn open(path: &Path) -> Result<(), Option<String>> {
-    // SAFETY: the name is that of an NVIDIA library, which we trust as does any program that links with it.
+    // SAFETY: the name is an NVIDIA library's, which we trust like any program that links with it.
     let library = unsafe { libloading::Library::new(path) };
     library.map(std::mem::forget).map_err(|error| {
         let message = std::error::Error::source(&error)?.to_string();
-        // The message begins with the file at fault, which may be one that this library needs.
+        // The message begins with the faulty file, which may be another library.
         let about_it = message.split(':').next() == path.to_str();
         let absent = message.contains("cannot open shared object file");
         (cfg!(target_os = "linux") && !(about_it && absent)).then_some(message)
     })
 }
 
-/// The existing folders to search for any of the libraries, after the loader's own.
+/// The existing folders of all libraries, after the loader's.
 pub(super) fn searched() -> Vec<PathBuf> {
     let mut all = Vec::new();
     for library in [NVRTC, CUBLAS, CUDNN, NCCL] {
@@ -107,7 +102,6 @@ pub(super) fn searched() -> Vec<PathBuf> {
     all
 }
 
-/// The existing folders where libraries are installed, in search order.
 fn folders(pip: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
@@ -128,8 +122,7 @@ fn folders(pip: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders where pip installs: those of the active environment, of one in the current folder, of the Python that a
-/// shell would start, of the user, and of the system.
+/// pip's folders: of the active environment, the current folder, the shell's Python, the user, and the system.
 fn site_packages() -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -138,7 +131,7 @@ fn site_packages() -> Vec<PathBuf> {
     prefixes.extend([PathBuf::from(".venv"), PathBuf::from("venv")]);
     for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
         for python in ["python3", "python"] {
-            // Its own location, and that of the target if it is a link.
+            // Its folder, and that of its target if it is a link.
             let python = folder.join(python);
             for path in [Some(python.clone()), fs::canonicalize(&python).ok()].into_iter().flatten() {
                 if path.is_file() {
@@ -170,7 +163,7 @@ fn matching(folder: &Path, start: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The file that a loaded library came from, if the system reports it.
+/// The file of a loaded library, if the system reports it.
 pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let mut paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
@@ -178,11 +171,9 @@ pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
     paths.find(is_it).map(PathBuf::from)
 }
 
-/// The driver's library.
 pub(super) const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
-/// Loads the driver's library, also from where WSL and Jetson keep it if the loader does not look there. The error is
-/// the loader's message about an existing file.
+/// Loads the driver's library, also from the folders of WSL and Jetson. The error is the loader's message.
 pub(super) fn load_driver() -> Result<(), Option<String>> {
     let first = open(Path::new(DRIVER));
     if first.is_ok() {
@@ -196,8 +187,7 @@ pub(super) fn load_driver() -> Result<(), Option<String>> {
     }
 }
 
-/// The version of the library at a path: the part after `.so.` in its file name, `9.1.0`, or the version that pip has
-/// recorded for its package if the name has only a major version.
+/// The part after `.so.` in the library's file name, `9.1.0`, or pip's version if that is only a major version.
 pub(super) fn version_of(path: &Path) -> Option<String> {
     let file = fs::canonicalize(path).ok()?;
     let (name, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;
@@ -208,8 +198,8 @@ pub(super) fn version_of(path: &Path) -> Option<String> {
     }
 }
 
-/// The version that pip has recorded for `site-packages/nvidia/cublas/lib/libcublas.so.12`. It is in the name of a
-/// folder next to `nvidia`: `nvidia_cublas_cu12-12.9.1.4.dist-info`, or `nvidia_cublas-13.1.0.3.dist-info` for CUDA 13.
+/// pip's version of `site-packages/nvidia/cublas/lib/libcublas.so.12`. A folder next to `nvidia` contains it:
+/// `nvidia_cublas_cu12-12.9.1.4.dist-info`, or `nvidia_cublas-13.1.0.3.dist-info` for CUDA 13.
 fn version_of_package(file: &Path, library: &str, major: &str) -> Option<String> {
     let nvidia = file.ancestors().nth(3).filter(|folder| folder.ends_with("nvidia"))?;
     matching(nvidia.parent()?, &format!("nvidia_{library}")).iter().find_map(|record| {

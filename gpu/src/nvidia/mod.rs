@@ -2,22 +2,21 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | which drivers, GPUs and libraries are installed | `probe.rs`, `libraries.rs` |
-//! | which of NVIDIA's functions are called | `api.rs` |
-//! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/` |
-//! | how it is launched | `arguments.rs`, `Nvidia::launch`; `compiled.rs`, if the program has compiled it itself |
+//! | installed drivers, GPUs and libraries | `probe.rs`, `libraries.rs` |
+//! | the called functions | `api.rs` |
+//! | compilation of kernels | `compile.rs`, `cache.rs`, `kernels/` |
+//! | launches | `arguments.rs`, `Nvidia::launch`; `compiled.rs`, for kernels compiled by the program |
 //! | matrix products | `blas.rs` |
 //! | convolutions | `dnn.rs` |
-//! | how handles from outside are checked | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
-//! | when work ran | `spans.rs` |
+//! | checks of handles | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
+//! | times of work | `spans.rs` |
 //!
-//! Nothing here is clever: each method of the [`Driver`] is one or two calls of libcuda. The clever parts, caching
-//! memory and keeping streams apart, are above it and the same for simulated GPUs.
+//! Each method of the [`Driver`] is one or two calls of libcuda.
 //!
-//! Pinned addresses, events and streams come in as plain numbers, which safe code can make up, and libcuda would use
-//! them unchecked. So each is looked up first. Device addresses are not: libcuda rejects a copy outside its
-//! allocations, and a kernel with an invalid address faults on the device, not in this process. (That does not hold for
-//! a GPU that can access all host memory, as with heterogeneous memory management.)
+//! Safe code can make up pinned addresses, events and streams, which are plain numbers, and libcuda would use them
+//! unchecked. So each is looked up first. Device addresses are not: libcuda rejects a copy outside its allocations, and
+//! a kernel with an invalid address faults on the device, not in this process. (Except on a GPU with access to all host
+//! memory, as with heterogeneous memory management.)
 #![allow(unsafe_code)] // Every call of libcuda is unsafe.
 
 mod api;
@@ -74,7 +73,7 @@ use events::{CudaEvent, CudaEvents};
 use pinned::PinnedBlocks;
 use spans::Spans;
 
-/// A pointer from the driver. Any thread may use what it points to; the driver is thread-safe.
+/// A pointer from the driver. Any thread may use its target, because the driver is thread-safe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Handle<T>(*mut T);
 
@@ -88,13 +87,12 @@ type CuStream = Handle<cudarc::driver::sys::CUstream_st>;
 type CuFunction = Handle<cudarc::driver::sys::CUfunc_st>;
 type CuModule = Handle<cudarc::driver::sys::CUmod_st>;
 
-/// The GPUs of this computer.
 pub struct Nvidia {
     devices: Vec<NvidiaDevice>,
     pinned: PinnedBlocks,
     events: CudaEvents,
     operations: AtomicU64,
-    /// The kernels that the program has compiled itself, by number.
+    /// Kernels compiled by the program, by number.
     compiled: RwLock<Vec<LoadedKernel>>,
     spans: Mutex<Spans>,
     clock: Clock,
@@ -104,17 +102,17 @@ struct NvidiaDevice {
     /// `CUdevice`
     device: c_int,
     properties: DeviceProperties,
-    /// The primary context, created at the first use of the GPU, since that takes time and memory.
+    /// The primary context, created at the first use of the GPU, because it takes time and memory.
     context: Mutex<Option<CuContext>>,
-    /// By stream number; the first is the default stream.
+    /// By stream number, from the default stream on.
     streams: RwLock<Vec<CuStream>>,
     modules: Mutex<Vec<CuModule>>,
-    /// Those of kernels that the program has compiled itself.
+    /// Modules of kernels compiled by the program.
     modules_of_program: Mutex<Vec<CuModule>>,
     functions: RwLock<HashMap<*const KernelDef, CuFunction>>,
     blas: Mutex<Option<Blas>>,
     dnn: Mutex<Option<Dnn>>,
-    /// The latest launches that nothing has waited for.
+    /// The latest launches without a later wait.
     launched: Mutex<VecDeque<Launched>>,
 }
 
@@ -123,14 +121,13 @@ unsafe impl Send for NvidiaDevice {}
 // SAFETY: see above.
 unsafe impl Sync for NvidiaDevice {}
 
-/// A launch that may yet turn out to have failed.
+/// A launch that may have failed.
 struct Launched {
     stream: StreamId,
     kernel: Option<Symbol>,
     place: Option<Place>,
 }
 
-/// The name of a kernel.
 #[derive(Clone, Copy)]
 enum Symbol {
     Of(&'static KernelDef),
@@ -146,13 +143,12 @@ impl Symbol {
     }
 }
 
-/// The maximum number of launches that are remembered.
 const REMEMBERED: usize = 64;
-/// The maximum number of launches that an error message names.
+/// The maximum number of launches in an error message.
 const TOLD: usize = 4;
 
 impl Nvidia {
-    /// Opens the GPUs of this computer. The error says in one line why none can be used.
+    /// Opens the GPUs of this computer. The error is a one-line reason.
     pub fn open(clock: Clock) -> Result<Nvidia, String> {
         let probe = probe();
         if let Some(obstacle) = probe.obstacle() {
@@ -201,7 +197,7 @@ impl Nvidia {
         Ok(gpu)
     }
 
-    /// For calls about events: an event knows its device, but the call still needs some current context.
+    /// For calls about events, which need any current context.
     fn enter_any(&self) -> DriverResult<&NvidiaDevice> {
         self.enter(self.devices.iter().position(NvidiaDevice::is_used).unwrap_or(0))
     }
@@ -212,7 +208,7 @@ impl Nvidia {
         Ok((gpu, raw.ok_or_else(errors::invalid_handle)?.0))
     }
 
-    /// Queues work, and times it if spans are being recorded.
+    /// Queues work, and times it if spans are recorded.
     fn queue(
         &self,
         engine: Engine,
@@ -233,7 +229,6 @@ impl Nvidia {
 }
 
 impl NvidiaDevice {
-    /// Calls cuDNN, whose handle is created at the first use.
     fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
         match &mut *lock(&self.dnn) {
             Some(dnn) => call(dnn),
@@ -241,7 +236,7 @@ impl NvidiaDevice {
         }
     }
 
-    /// A failure is not cached: there may be enough memory later.
+    /// A failure is not cached, because there may be enough memory later.
     fn context(&self) -> DriverResult<CuContext> {
         let mut known = lock(&self.context);
         if let Some(context) = *known {
@@ -257,8 +252,7 @@ impl NvidiaDevice {
         lock(&self.context).is_some()
     }
 
-    /// The `__global__` function of a kernel. The first call compiles all kernels or loads them from the cache. The
-    /// context must be current.
+    /// Returns a kernel's `__global__` function. The first call compiles or loads all. Needs a current context.
     fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
         let known = read(&self.functions);
         if let Some(function) = known.get(&ptr::from_ref(kernel)) {
@@ -314,12 +308,12 @@ impl NvidiaDevice {
         launched.push_back(Launched { stream, kernel, place: scope::current_place() });
     }
 
-    /// Forgets the launches on these streams, whose work has all run without errors.
+    /// Forgets the launches on streams whose work has run without errors.
     fn forget(&self, ran: impl Fn(StreamId) -> bool) {
         lock(&self.launched).retain(|launched| !ran(launched.stream));
     }
 
-    /// A kernel's error surfaces in some later call. This adds the launches that may have caused it.
+    /// Adds the launches that may have caused the error, because a kernel's error surfaces in a later call.
     fn with_suspects<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| match errors::sticks(&error) {
             true => DriverError { detail: self.suspects().or(error.detail), ..error },
@@ -344,7 +338,6 @@ impl NvidiaDevice {
     }
 }
 
-/// The properties of a device.
 fn properties(device: c_int) -> DriverResult<DeviceProperties> {
     let mut name = [0; 256];
     let mut total_memory = 0;
@@ -408,8 +401,7 @@ impl Driver for Nvidia {
         let mut pointer = ptr::null_mut();
         // SAFETY: there is room for the answer.
         check(unsafe { cuMemHostAlloc(&mut pointer, bytes, PORTABLE) })?;
-        // SAFETY: the block is ours, of that size, and nobody else has it. It is zeroed because Rust must not read
-        // uninitialized memory.
+        // SAFETY: the block is new and of that size. It is zeroed because Rust must not read uninitialized memory.
         unsafe { ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         let pointer = PinnedPtr(pointer as u64);
         self.pinned.insert(pointer, bytes);
@@ -420,19 +412,18 @@ impl Driver for Nvidia {
         self.pinned.remove(pointer)?;
         for device in 0..self.devices.len() {
             if self.devices[device].is_used() {
-                // A device that has failed no longer uses the block.
+                // A failed device does not use the block.
                 let _ = self.synchronize(device);
             }
         }
         self.enter(0)?;
-        // SAFETY: it is our block, which no call can name any more, and no copy is in progress.
+        // SAFETY: it is our block, no call can refer to it, and no copy is in progress.
         check(unsafe { cuMemFreeHost(pointer.0 as *mut c_void) })
     }
 
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
         self.pinned.access(from, into.len(), |from| {
-            // SAFETY: the block holds that many bytes. A device may be writing them: the bytes read are those there
-            // now, and no reference to them ever exists.
+            // SAFETY: the block has that many bytes. A device may be writing them, but no reference to them exists.
             unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), into.as_mut_ptr(), into.len()) };
             Ok(())
         })
@@ -457,7 +448,7 @@ impl Driver for Nvidia {
         let copy = |source: *const c_void| {
             self.queue(Engine::HostToDevice, (gpu, stream, raw), || {
                 // SAFETY: the source has that size. Pinned memory lives until the copy has run, and borrowed memory
-                // until this function returns, which is after the wait below. The driver checks the device's range.
+                // until after the wait below. The driver checks the device's range.
                 check(unsafe { cuMemcpyHtoDAsync_v2(to.0, source, bytes, raw) })
             })
         };
@@ -587,8 +578,7 @@ impl Driver for Nvidia {
         let mut pointers = arguments.pointers();
         gpu.remember(stream, Some(Symbol::Of(launch.kernel)));
         self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: the arguments match the parameters of the kernel (`kernels` tests that), and are copied before
-            // this returns.
+            // SAFETY: the arguments match the parameters (tested in `kernels`), and are copied before this returns.
             check(unsafe {
                 cuLaunchKernel(
                     function,
@@ -683,7 +673,7 @@ impl Libraries for Nvidia {
     }
 
     fn cudnn_version(&self) -> Option<usize> {
-        // SAFETY: the library was found, with all the functions that are called.
+        // SAFETY: the library was found, with all called functions.
         probe().cudnn.is_found().then(|| unsafe { api::cudnn::cudnnGetVersion() })
     }
 
@@ -717,11 +707,11 @@ impl Libraries for Nvidia {
 }
 
 impl Nvidia {
-    /// Waits until a copy from or to borrowed memory has run, whatever else happens: no borrow may outlive it.
+    /// Always waits for a copy from or to borrowed memory, because the copy must not outlive the borrow.
     fn wait_for_borrowed(&self, stream: StreamId, op: DriverResult<OpId>) -> DriverResult<OpId> {
         let waited = self.stream_synchronize(stream);
         if waited.is_err() {
-            // The copy may still be in progress, unless the context is dead; then this fails as well.
+            // The copy may still be in progress, unless the context is dead. Then this fails as well.
             let _ = self.synchronize(stream.device);
         }
         let op = op?;
@@ -729,10 +719,10 @@ impl Nvidia {
     }
 }
 
-/// Releases everything. Errors are ignored, since `drop` cannot return them.
+/// Releases everything. `drop` cannot return errors.
 impl Drop for Nvidia {
     fn drop(&mut self) {
-        // An event is destroyed while its context lives, or not at all.
+        // An event is destroyed before its context, or not at all.
         let events = (mem::take(&mut *lock(&self.spans)), mem::take(&mut self.events));
         if self.devices.iter().any(NvidiaDevice::is_used) && self.enter_any().is_err() {
             mem::forget(events);
@@ -752,7 +742,7 @@ impl Drop for Nvidia {
             }
             let mut modules = std::mem::take(&mut *lock(&gpu.modules));
             modules.append(&mut lock(&gpu.modules_of_program));
-            // SAFETY: nothing runs any more, and none of this can be named again.
+            // SAFETY: nothing runs, and none of this is used again.
             unsafe {
                 modules.iter().for_each(|module| _ = cuModuleUnload(module.0));
                 cuDevicePrimaryCtxRelease_v2(gpu.device);

@@ -1,6 +1,5 @@
-//! The functions of NVML, the library behind `nvidia-smi`, that the monitor needs. NVML comes with the driver.
-//!
-//! An older driver may lack functions and a card may lack sensors, so each query fails on its own.
+//! The monitor's functions of NVML, the library behind `nvidia-smi`. NVML comes with the driver. An older driver may
+//! lack functions and a card may lack sensors, so each query fails separately.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -12,26 +11,24 @@ use crate::base::reading::ComputeMode;
 
 const FILE: &str = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml.so.1" };
 
-/// NVML's return codes for success and for a list that needs more room.
+/// NVML's return codes: success, and a list that needs more room.
 const SUCCESS: c_int = 0;
 const INSUFFICIENT_SIZE: c_int = 7;
 
-/// The value that NVML returns if the system does not report the memory of a process.
+/// NVML's value for unreported memory of a process.
 const NOT_AVAILABLE: u64 = u64::MAX;
 
-/// The value of an unknown performance state.
 const UNKNOWN_STATE: c_uint = 32;
 
-/// NVML, initialised. All threads share it, until the program ends.
+/// NVML, initialised, and shared by all threads.
 pub struct Nvml(Library);
 
-/// NVML's handle of a GPU.
 pub struct NvmlDevice {
     nvml: &'static Nvml,
     handle: *mut c_void,
 }
 
-/// Bytes of a GPU's memory. Its fields are NVML's.
+/// Bytes of a GPU's memory, in NVML's fields.
 #[repr(C)]
 #[derive(Default)]
 pub struct MemoryUse {
@@ -50,7 +47,7 @@ pub struct Utilization {
     pub memory: c_uint,
 }
 
-/// A direction across PCI Express, with NVML's number for it.
+/// A direction over PCI Express, with NVML's number.
 #[derive(Clone, Copy)]
 pub enum PcieDirection {
     FromDevice = 0,
@@ -65,7 +62,7 @@ struct ProcessInfo {
     instances: [c_uint; 2],
 }
 
-/// The place of a card on the PCI bus. Its fields are NVML's.
+/// A card's address on the PCI bus, in NVML's fields.
 #[repr(C)]
 #[derive(Default)]
 struct PciInfo {
@@ -77,15 +74,15 @@ struct PciInfo {
     bus_id: [u8; 32],
 }
 
-/// The kinds of device at the other end of an NVLink: a GPU, or a switch that leads to all GPUs.
+/// The devices at the other end of an NVLink: a GPU, or a switch that leads to all GPUs.
 const LINKED_TO_GPU: c_uint = 0;
 const LINKED_TO_SWITCH: c_uint = 2;
 
 /// An upper limit on the number of NVLinks of a card.
 const MOST_NVLINKS: c_uint = 64;
 
-/// Calls an NVML function as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
-macro_rules! ask {
+/// Calls an NVML function as nvml.h declares it: `call!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
+macro_rules! call {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
         type CuFunction = unsafe extern "C" fn($($Type),*) -> c_int;
         // SAFETY: that is its signature, and the targets of the pointers outlive the call.
@@ -95,24 +92,23 @@ macro_rules! ask {
 }
 
 impl Nvml {
-    /// Loads NVML once; the result does not change while a program runs.
+    /// Loads NVML once. The result does not change while a program runs.
     pub fn get() -> Result<&'static Nvml, String> {
         static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
         NVML.get_or_init(Nvml::start).as_ref().map_err(Clone::clone)
     }
 
     fn start() -> Result<Nvml, String> {
-        // SAFETY: the name is that of an NVIDIA library, which we trust as does any program that links with it.
+        // SAFETY: the name is an NVIDIA library's, which we trust like any program that links with it.
         let library = unsafe { Library::new(FILE) };
         let nvml = Nvml(library.map_err(|error| match std::error::Error::source(&error) {
             Some(source) => source.to_string(),
             None => error.to_string(),
         })?);
-        nvml.check(ask!(nvml, "nvmlInit_v2", ())?)?;
+        nvml.check(call!(nvml, "nvmlInit_v2", ())?)?;
         Ok(nvml)
     }
 
-    /// Turns a return code other than success into its message.
     fn check(&self, answer: c_int) -> Result<(), String> {
         if answer == SUCCESS {
             return Ok(());
@@ -133,11 +129,11 @@ impl Nvml {
         let mut handle = null_mut();
         let (place, out) = (bus_id.as_ptr(), &mut handle);
         let name = "nvmlDeviceGetHandleByPciBusId_v2";
-        self.check(ask!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
+        self.check(call!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
         Ok(NvmlDevice { nvml: self, handle })
     }
 
-    /// NVML's own version, such as `13.610.43.02`: the first number is CUDA's.
+    /// NVML's version, such as `13.610.43.02`. The first number is CUDA's.
     pub fn version(&self) -> Result<String, String> {
         self.text_of("nvmlSystemGetNVMLVersion")
     }
@@ -146,23 +142,22 @@ impl Nvml {
         self.text_of("nvmlSystemGetDriverVersion")
     }
 
-    /// The newest CUDA that the driver can run: 13030 is 13.3.
+    /// The newest CUDA version that the driver supports: 13030 is 13.3.
     pub fn cuda_version(&self) -> Result<c_int, String> {
         let mut version = 0;
         let (name, out) = ("nvmlSystemGetCudaDriverVersion_v2", &mut version);
-        self.check(ask!(self, name, (out: *mut c_int))?)?;
+        self.check(call!(self, name, (out: *mut c_int))?)?;
         Ok(version)
     }
 
     fn text_of(&self, name: &str) -> Result<String, String> {
-        text(|room, length| self.check(ask!(self, name, (room: *mut c_char, length: c_uint))?))
+        text(|room, length| self.check(call!(self, name, (room: *mut c_char, length: c_uint))?))
     }
 
-    /// The name of a program that uses a GPU.
     pub fn process_name(&self, pid: u32) -> Result<String, String> {
         text(|room, length| {
             let name = "nvmlSystemGetProcessName";
-            self.check(ask!(self, name, (pid: c_uint, room: *mut c_char, length: c_uint))?)
+            self.check(call!(self, name, (pid: c_uint, room: *mut c_char, length: c_uint))?)
         })
     }
 }
@@ -172,7 +167,7 @@ impl NvmlDevice {
         let card = self.handle;
         text(|room, length| {
             let name = "nvmlDeviceGetName";
-            self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, room: *mut c_char, length: c_uint))?)
+            self.nvml.check(call!(self.nvml, name, (card: *mut c_void, room: *mut c_char, length: c_uint))?)
         })
     }
 
@@ -182,7 +177,7 @@ impl NvmlDevice {
             MemoryUse { version: size_of::<MemoryUse>() as c_uint | 2 << 24, ..MemoryUse::default() };
         let (card, out) = (self.handle, &mut memory);
         let name = "nvmlDeviceGetMemoryInfo_v2";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut MemoryUse))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut MemoryUse))?)?;
         Ok(memory)
     }
 
@@ -190,52 +185,50 @@ impl NvmlDevice {
         let mut rates = Utilization::default();
         let (card, out) = (self.handle, &mut rates);
         let name = "nvmlDeviceGetUtilizationRates";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut Utilization))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut Utilization))?)?;
         Ok(rates)
     }
 
-    /// The speed of the first fan, in percent of its maximum.
+    /// The first fan's speed in percent of its maximum.
     pub fn fan_speed(&self) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetFanSpeed_v2", 0)
     }
 
-    /// The temperature of the chip, the only sensor there is, in degrees Celsius.
+    /// The chip's temperature in degrees Celsius.
     pub fn temperature(&self) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetTemperature", 0)
     }
 
-    /// The number of the performance state, P0 to P15; `None` if unknown.
+    /// P0 to P15. `None` if unknown.
     pub fn performance_state(&self) -> Result<Option<u32>, String> {
         self.number("nvmlDeviceGetPerformanceState")
             .map(|state| Some(state).filter(|state| *state < UNKNOWN_STATE))
     }
 
-    /// The power draw in milliwatts.
+    /// In milliwatts.
     pub fn power_draw(&self) -> Result<u32, String> {
         self.number("nvmlDeviceGetPowerUsage")
     }
 
-    /// The power limit in milliwatts.
+    /// In milliwatts.
     pub fn power_limit(&self) -> Result<u32, String> {
         self.number("nvmlDeviceGetEnforcedPowerLimit")
     }
 
-    /// The PCI Express throughput in kilobytes per second.
+    /// In kilobytes per second.
     pub fn pcie_throughput(&self, way: PcieDirection) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
     }
 
-    /// Whether the driver stays loaded while nobody uses the card.
     pub fn persistence_mode(&self) -> Result<bool, String> {
         self.number("nvmlDeviceGetPersistenceMode").map(is_on)
     }
 
-    /// Whether a screen shows what the card draws.
     pub fn display_active(&self) -> Result<bool, String> {
         self.number("nvmlDeviceGetDisplayActive").map(is_on)
     }
 
-    /// Who may use the card; `None` for an unknown mode.
+    /// `None` for an unknown mode.
     pub fn compute_mode(&self) -> Result<Option<ComputeMode>, String> {
         self.number("nvmlDeviceGetComputeMode").map(|mode| match mode {
             0 => Some(ComputeMode::Default),
@@ -246,7 +239,6 @@ impl NvmlDevice {
         })
     }
 
-    /// The uncorrectable memory errors since the driver was loaded.
     pub fn uncorrected_errors(&self) -> Result<u64, String> {
         const UNCORRECTED: c_uint = 1;
         const SINCE_THE_DRIVER_WAS_LOADED: c_uint = 0;
@@ -254,37 +246,36 @@ impl NvmlDevice {
         let (card, kind, since) = (self.handle, UNCORRECTED, SINCE_THE_DRIVER_WAS_LOADED);
         let out = &mut errors;
         let name = "nvmlDeviceGetTotalEccErrors";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, kind: c_uint, since: c_uint, out: *mut u64));
+        let answer = call!(self.nvml, name, (card: *mut c_void, kind: c_uint, since: c_uint, out: *mut u64));
         self.nvml.check(answer?)?;
         Ok(errors)
     }
 
-    /// Whether the card is currently divided into several.
+    /// Whether the card is currently partitioned.
     pub fn mig_mode(&self) -> Result<bool, String> {
         let (mut now, mut next) = (0, 0);
         let (card, out, after_reset) = (self.handle, &mut now, &mut next);
         let name = "nvmlDeviceGetMigMode";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint, after_reset: *mut c_uint));
+        let answer = call!(self.nvml, name, (card: *mut c_void, out: *mut c_uint, after_reset: *mut c_uint));
         self.nvml.check(answer?)?;
         Ok(is_on(now))
     }
 
-    /// The processes that compute: their process ids and, if reported, their memory in bytes.
+    /// Process ids and, if reported, bytes of memory.
     pub fn compute_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetComputeRunningProcesses_v3")
     }
 
-    /// The processes that draw.
     pub fn graphics_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetGraphicsRunningProcesses_v3")
     }
 
-    /// The level of the PCI Express tree at which the path to another card turns, in NVML's numbers: 10 is one bridge.
+    /// NVML's level of the PCI Express tree at which the paths of both cards meet: 10 is one bridge.
     pub fn common_ancestor(&self, other: &NvmlDevice) -> Result<u32, String> {
         let mut level = 0;
         let (card, other, out) = (self.handle, other.handle, &mut level);
         let name = "nvmlDeviceGetTopologyCommonAncestor";
-        let answer = ask!(self.nvml, name, (card: *mut c_void, other: *mut c_void, out: *mut c_uint));
+        let answer = call!(self.nvml, name, (card: *mut c_void, other: *mut c_void, out: *mut c_uint));
         self.nvml.check(answer?)?;
         Ok(level)
     }
@@ -297,7 +288,7 @@ impl NvmlDevice {
                 || end.is_none_or(|end| end == LINKED_TO_GPU)
                     && self.linked_to(link).is_ok_and(|other| other.eq_ignore_ascii_case(bus_id))
         };
-        // Asked about a link that it does not have, a card answers with an error.
+        // A card returns an error for a link that it does not have.
         let states = (0..MOST_NVLINKS)
             .map_while(|link| Some((link, self.number_of("nvmlDeviceGetNvLinkState", link).ok()?)));
         states.filter(|(link, state)| is_on(*state) && leads_there(*link)).count() as u32
@@ -308,38 +299,36 @@ impl NvmlDevice {
         let mut place = PciInfo::default();
         let (card, out) = (self.handle, &mut place);
         let name = "nvmlDeviceGetNvLinkRemotePciInfo_v2";
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
         let bus_id =
             CStr::from_bytes_until_nul(&place.bus_id).map_err(|_| "a text without an end".to_owned())?;
         Ok(bus_id.to_string_lossy().into_owned())
     }
 
-    /// Calls a function that returns a number.
     fn number(&self, name: &str) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, out: *mut c_uint))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, out: *mut c_uint))?)?;
         Ok(number)
     }
 
-    /// The same for one fan, sensor or direction.
+    /// For one fan, sensor or direction.
     fn number_of(&self, name: &str, which: c_uint) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
-        self.nvml.check(ask!(self.nvml, name, (card: *mut c_void, which: c_uint, out: *mut c_uint))?)?;
+        self.nvml.check(call!(self.nvml, name, (card: *mut c_void, which: c_uint, out: *mut c_uint))?)?;
         Ok(number)
     }
 
     fn processes(&self, name: &str) -> Result<Vec<(u32, Option<u64>)>, String> {
         let card = self.handle;
-        let list = |count: &mut c_uint, room: *mut ProcessInfo| ask!(self.nvml, name, (card: *mut c_void, count: *mut c_uint, room: *mut ProcessInfo));
+        let list = |count: &mut c_uint, room: *mut ProcessInfo| call!(self.nvml, name, (card: *mut c_void, count: *mut c_uint, room: *mut ProcessInfo));
         let mut count = 0;
         let answer = list(&mut count, null_mut())?;
         if answer != INSUFFICIENT_SIZE {
-            // There are none.
             return self.nvml.check(answer).map(|()| Vec::new());
         }
-        // More may have started in between.
+        // More processes may have started.
         count += 5;
         let mut processes = vec![ProcessInfo::default(); count as usize];
         self.nvml.check(list(&mut count, processes.as_mut_ptr())?)?;
@@ -349,12 +338,11 @@ impl NvmlDevice {
     }
 }
 
-/// Interprets NVML's answer to whether something is on.
 fn is_on(answer: c_uint) -> bool {
     answer == 1
 }
 
-/// A string that NVML writes into a buffer of a given length.
+/// Returns a string that NVML writes into a buffer.
 fn text(write: impl Fn(*mut c_char, c_uint) -> Result<(), String>) -> Result<String, String> {
     let mut room = [0u8; 256];
     write(room.as_mut_ptr().cast(), room.len() as c_uint)?;

@@ -1,7 +1,5 @@
-//! The page-locked memory that has been allocated.
-//!
-//! A `PinnedPtr` can be any number, since safe code may make one up. So the block that contains a range is looked up
-//! here before the host or a copy engine reads or writes it.
+//! The allocated page-locked memory. Safe code can make up a `PinnedPtr`, so the block of a range is looked up before
+//! the host or a copy engine accesses it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -11,14 +9,13 @@ use super::errors::invalid_value;
 use crate::base::lock::{lock, read, write};
 use crate::contract::driver::{DriverResult, PinnedPtr};
 
-/// The blocks by start address.
 #[derive(Default)]
 pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<HostBlock>>>);
 
 struct HostBlock {
     bytes: usize,
-    /// Whether the block has not been freed yet. A call that uses the block holds this lock, so the memory stays until
-    /// the call returns, and no two threads access it at once. Calls that use other blocks do not wait.
+    /// False after the free. A call that uses the block holds this lock, so the memory outlives the call, and no two
+    /// threads access it at once. Calls that use other blocks do not wait.
     is_live: Mutex<bool>,
 }
 
@@ -27,15 +24,14 @@ impl PinnedBlocks {
         write(&self.0).insert(address.0, Arc::new(HostBlock { bytes, is_live: Mutex::new(true) }));
     }
 
-    /// Removes the block that begins at `address`, once no call uses it. From then on nobody can name its memory.
+    /// Removes the block at `address`, once no call uses it.
     pub(super) fn remove(&self, address: PinnedPtr) -> DriverResult<()> {
         let block = write(&self.0).remove(&address.0).ok_or_else(invalid_value)?;
         *lock(&block.is_live) = false;
         Ok(())
     }
 
-    /// Calls `access` with a pointer to `bytes` bytes of one block, which are alive and exclusive until it returns. An
-    /// empty range may be anywhere.
+    /// Calls `access` with a pointer to `bytes` bytes of one block, alive and exclusive until it returns.
     pub(super) fn access<R>(
         &self,
         pointer: PinnedPtr,

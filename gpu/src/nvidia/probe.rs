@@ -1,7 +1,5 @@
-//! Looks for what this computer has from NVIDIA: the driver, its GPUs, and the libraries that this crate uses.
-//!
-//! Nothing is taken for granted: a library or one of its functions may be missing, the driver may be too old, or there
-//! may be a driver but no GPU. Each of these is a finding, worded for the computer's owner.
+//! Searches this computer for NVIDIA's driver, its GPUs, and the libraries that this crate uses. Any of them may be
+//! missing or too old. Findings are worded for the computer's owner.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
@@ -19,22 +17,19 @@ use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{DriverError, DriverResult};
 use crate::contract::driver_trouble::DriverTrouble;
 
-/// The command that installs the libraries that a driver comes without.
+/// Installs the libraries that do not come with the driver.
 pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
 
-/// The result of a search: found, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It is there.
     Found {
-        /// `12.4`
         version: String,
         /// Its file, if the system reports it.
         path: Option<PathBuf>,
     },
-    /// It is not there, or not usable.
+    /// Absent or unusable.
     Missing {
-        /// Why, in one line.
+        /// In one line.
         reason: String,
     },
 }
@@ -44,12 +39,10 @@ impl Finding {
         Finding::Missing { reason: reason.into() }
     }
 
-    /// Whether it is there.
     pub fn is_found(&self) -> bool {
         matches!(self, Finding::Found { .. })
     }
 
-    /// Why it is not there.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Finding::Found { .. } => None,
@@ -58,30 +51,27 @@ impl Finding {
     }
 }
 
-/// What this computer has from NVIDIA.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The driver, libcuda. Its version is the newest CUDA version that it supports.
+    /// libcuda. Its version is the newest CUDA version that it supports.
     pub driver: Finding,
-    /// The problem with the driver, if there is one.
     pub trouble: Option<DriverTrouble>,
-    /// The GPUs that the driver shows to this program.
+    /// The GPUs that are visible to this program.
     pub devices: Vec<DeviceProperties>,
-    /// The compiler of kernels, libnvrtc.
+    /// libnvrtc, the compiler of kernels.
     pub nvrtc: Finding,
-    /// Matrix products, libcublas.
+    /// libcublas, for matrix products.
     pub cublas: Finding,
-    /// Convolutions, libcudnn.
+    /// libcudnn, for convolutions.
     pub cudnn: Finding,
-    /// Several GPUs, libnccl.
+    /// libnccl, for several GPUs.
     pub nccl: Finding,
-    /// The folders that were searched for the libraries, after those of the loader.
     pub searched: Vec<PathBuf>,
 }
 
 impl Probe {
-    /// Why tensors cannot be on a real GPU here, in one line; `None` if they can.
+    /// The one-line reason why tensors cannot be on a real GPU. `None` if they can.
     pub fn obstacle(&self) -> Option<String> {
         if let Some(reason) = self.driver.reason() {
             return Some(reason.to_owned());
@@ -101,7 +91,7 @@ impl Probe {
     }
 }
 
-/// Looks once; the result does not change while a program runs.
+/// Searches once. The result does not change while a program runs.
 pub fn probe() -> &'static Probe {
     static PROBE: OnceLock<Probe> = OnceLock::new();
     PROBE.get_or_init(look)
@@ -109,7 +99,7 @@ pub fn probe() -> &'static Probe {
 
 fn look() -> Probe {
     let driver = look_for_driver();
-    // Without a driver the libraries cannot be used, but the probe still reports whether they are there.
+    // Without a driver the libraries cannot be used, but the probe still reports them.
     let cuda = driver.as_ref().map_or(13, |(version, _)| version / 1000);
     let nvrtc = look_for(NVRTC, cuda, "nvidia-cuda-nvrtc-cu12", || unsafe {
         // SAFETY: the library and the functions that are called are present.
@@ -119,7 +109,7 @@ fn look() -> Probe {
         lacks(nvrtc::sys::culib(), api::nvrtc::NAMES)?;
         let (mut major, mut minor) = (0, 0);
         nvrtcVersion(&mut major, &mut minor);
-        // The loader may first find another version, by a name without a version.
+        // The loader may find another version first, by a name without a version.
         match (NVRTC.versions)(cuda).contains(&(major.max(0) as u32)) {
             true => Ok(format!("{major}.{minor}")),
             false => Err(format!(
@@ -207,7 +197,7 @@ fn device_properties(ordinal: c_int) -> DriverResult<DeviceProperties> {
     properties(device)
 }
 
-/// Errors if a library lacks a function, and names it.
+/// Fails with the name of the first missing function.
 fn lacks(library: &libloading::Library, names: &[&str]) -> Result<(), String> {
     // SAFETY: the function is only looked up.
     let missing =
@@ -215,7 +205,6 @@ fn lacks(library: &libloading::Library, names: &[&str]) -> Result<(), String> {
     missing.map_or(Ok(()), |name| Err(format!("it has no {name}")))
 }
 
-/// Loads a library and determines its version.
 fn look_for(
     library: Library,
     cuda: u32,
@@ -250,7 +239,6 @@ fn look_for(
     }
 }
 
-/// An attribute of a device.
 pub(super) fn attribute(device: c_int, attribute: Attribute) -> DriverResult<u32> {
     let mut value = 0;
     // SAFETY: there is room for the answer.

@@ -1,7 +1,5 @@
-//! Readings of real GPUs from NVML, the library behind `nvidia-smi`, which comes with the driver.
-//!
-//! NVML identifies GPUs by PCI bus id; its indices may differ from CUDA's. Each query is separate: a card that does not
-//! report its fan speed still has a temperature.
+//! Readings of real GPUs from NVML, which identifies GPUs by PCI bus id. (Its indices may differ from CUDA's.) Each
+//! query is separate: a card without a fan speed still has a temperature.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -19,7 +17,6 @@ fn card(bus_id: &str) -> Result<NvmlDevice, String> {
         .map_err(|error| format!("NVML does not know the GPU at {bus_id}: {error}"))
 }
 
-/// What NVML reports about the GPU at a PCI bus id.
 pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     let card = card(bus_id)?;
     let memory = card.memory().map_err(|error| format!("NVML does not tell the memory: {error}"))?;
@@ -51,7 +48,7 @@ pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     })
 }
 
-/// How the GPUs at these PCI bus ids are connected. NVLinks take precedence over the bus.
+/// The connections of the GPUs at these PCI bus ids. NVLinks take precedence over the bus.
 pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
     let cards = bus_ids.iter().map(|bus_id| card(bus_id)).collect::<Result<Vec<_>, _>>()?;
     let link = |from: usize, to: usize| match cards[from].nvlinks_to(&bus_ids[to]) {
@@ -76,7 +73,7 @@ pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
     Ok(Topology::new(cards.len(), |from, to| links[from * cards.len() + to]))
 }
 
-/// The versions that NVML reports; none without NVML.
+/// The versions that NVML reports. Empty without NVML.
 pub fn versions() -> Versions {
     let Ok(nvml) = Nvml::get() else { return Versions::default() };
     Versions {
@@ -88,7 +85,6 @@ pub fn versions() -> Versions {
     }
 }
 
-/// The processes that hold memory of that GPU; empty if unknown.
 pub fn processes(bus_id: &str) -> Vec<Process> {
     let known = |process: GpuProcess| {
         let used_memory = process.used_memory?;
@@ -98,7 +94,7 @@ pub fn processes(bus_id: &str) -> Vec<Process> {
     processes.into_iter().filter_map(known).collect()
 }
 
-/// The processes of a card. One that both computes and draws is in both of NVML's lists.
+/// A process that computes and draws is in both of NVML's lists.
 fn processes_of(card: &NvmlDevice) -> Vec<GpuProcess> {
     let mut by_pid = BTreeMap::new();
     let lists = [

@@ -1,4 +1,4 @@
-//! The spans of work: an event before and one after each piece of work, while spans are recorded.
+//! The spans of work: an event before and after each piece of work, while spans are recorded.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use super::events::CudaEvent;
 use crate::contract::driver::{DriverResult, Engine, OpId, Span, StreamId};
 use crate::host::time::Clock;
 
-/// Work whose spans have not been taken yet.
+/// Work whose spans have not been taken.
 #[derive(Default)]
 pub(super) struct Spans {
     recording: bool,
@@ -19,12 +19,10 @@ pub(super) struct Spans {
     devices: HashMap<usize, Timing>,
 }
 
-/// The events of one device; they are of no use on another.
 struct Timing {
-    /// The event that times count from, and its time on the host's clock.
+    /// The event from which times count, and its time on the host's clock.
     base: CudaEvent,
     base_time: u64,
-    /// Events to reuse.
     idle: Vec<CudaEvent>,
 }
 
@@ -32,7 +30,7 @@ struct PendingSpan {
     op: OpId,
     stream: StreamId,
     engine: Engine,
-    /// The time at which the host asked for it: no work begins earlier.
+    /// The time of the host's call. No work begins earlier.
     asked: u64,
     start: CudaEvent,
     end: CudaEvent,
@@ -42,7 +40,7 @@ impl Timing {
     /// The device's context must be current.
     fn new(clock: &Clock) -> DriverResult<Timing> {
         let base = CudaEvent::new(true)?;
-        // SAFETY: the default stream of a context lives as long as that.
+        // SAFETY: the default stream lives as long as its context.
         unsafe { base.record(ptr::null_mut()) }?;
         base.synchronize()?;
         Ok(Timing { base, base_time: clock.now(), idle: Vec::new() })
@@ -52,7 +50,7 @@ impl Timing {
         self.idle.pop().map_or_else(|| CudaEvent::new(true), Ok)
     }
 
-    /// An event recorded on a stream.
+    /// Records an event on a stream.
     ///
     /// # Safety
     /// The stream must be alive.
@@ -74,8 +72,7 @@ impl Spans {
         self.recording
     }
 
-    /// Turns recording on or off. Each recording has a new base, because an event's time is a float, which loses
-    /// precision as it grows.
+    /// Each recording has a new base, because event times are floats, which lose precision as they grow.
     pub(super) fn record(&mut self, on: bool) {
         if on && !self.recording && self.pending.is_empty() {
             self.devices.clear();
@@ -112,19 +109,18 @@ impl Spans {
         Ok(())
     }
 
-    /// The spans of the work that has run.
     pub(super) fn take(&mut self) -> Vec<Span> {
         let mut spans = Vec::new();
         for work in mem::take(&mut self.pending) {
             let Some(timing) = self.devices.get_mut(&work.stream.device) else { continue };
-            // An event that failed will never happen, and is not waited for.
+            // An event that failed never happens, so it is not waited for.
             if work.end.query() == Ok(false) {
                 self.pending.push(work);
                 continue;
             }
             let PendingSpan { op, stream, engine, asked, start, end } = work;
             if let (Some(from), Some(to)) = (timing.time_of(&start), timing.time_of(&end)) {
-                // On an idle stream, the first event happens before the work is asked for.
+                // On an idle stream, the first event happens before the call.
                 let end = timing.base_time + to;
                 let start = (timing.base_time + from).max(asked).min(end);
                 spans.push(Span { op, stream, engine, start, end });

@@ -1,4 +1,4 @@
-//! A rank of a world as its devices' driver sees it: one of several processes.
+//! A rank of a world, as the driver of its devices sees it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use crate::base::error::MeetingError;
 use crate::contract::others::{Drain, Others, Waited};
 use crate::host::scope;
 
-/// A rank of a world.
 #[derive(Clone)]
 pub struct Member {
     pub rank: usize,

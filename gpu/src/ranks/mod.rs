@@ -1,11 +1,11 @@
 //! Ranks: several programs on one machine, one of which runs at a time.
 //!
-//! Each rank has its own thread, clock and devices, and shares only collectives with the others, so it may run ahead of
-//! them. When a rank needs the end of a collective that others have not reached, it hands a *baton* to the next rank
-//! that can continue. This order is fixed; the operating system's scheduler has no influence on it. The duration of a
-//! collective depends only on when each rank reaches it on its own clock, not on which rank ran first.
+//! Each rank has a separate thread, clock and devices, and shares only collectives, so it may run ahead of the others.
+//! A rank that needs the end of a collective that others have not reached passes a *baton* to the next rank that can
+//! continue. This order is fixed, whatever the operating system's scheduler does. The duration of a collective depends
+//! only on the clocks of its ranks, not on the rank that ran first.
 //!
-//! If no rank can continue, that is a deadlock. Every waiting rank then gets an error at once.
+//! If no rank can continue (a deadlock), every waiting rank gets an error at once.
 //!
 //! Without threads, ranks run one after the other, one phase of their program at a time.
 
@@ -28,53 +28,48 @@ use crate::base::place::Place;
 use crate::contract::others::{Drain, Waited};
 use turn::Turn;
 
-/// The ranks of one run and their shared state.
 pub struct World {
     size: usize,
-    /// Whether each rank has a thread of its own.
     threads: bool,
     state: Mutex<RanksState>,
-    /// Where each rank's thread waits for the baton, if ranks have threads.
+    /// For each rank, if ranks have threads.
     turns: Vec<Turn>,
 }
 
 struct RanksState {
     ranks: Vec<RankState>,
-    /// The rank that has the baton.
     running: usize,
     meetings: HashMap<Key, Meeting>,
-    /// The process groups created so far: the number of groups that the rank had made before, and the members. Two
-    /// ranks have the same group if both are equal.
+    /// For each process group: the number of groups that the rank made before, and the members.
     groups: Vec<(usize, Arc<[usize]>)>,
-    /// The number of arrivals at collectives.
     arrivals: u64,
     buffers: Buffers,
 }
 
 struct RankState {
     doing: Doing,
-    /// The error that the rank's current wait will return.
+    /// The result of the rank's current wait, if it fails.
     verdict: Option<MeetingError>,
-    /// Whether the rank may simulate work that it has held back because a collective might end before it.
+    /// Whether the rank may run work that was deferred because a collective might end before it.
     may_go_on: bool,
     /// Runs the work queued on its devices.
     drain: Option<Drain>,
     /// Whether its thread is blocked until it gets the baton.
     sleeps: bool,
-    /// The error for which its devices were given up, to be reported to the program.
+    /// The reason why its devices were given up.
     trouble: Option<MeetingError>,
-    /// If it has a thread: how long it had run when it last handed on the baton, and when it got the baton back.
+    /// With a thread: its run time when it last passed the baton, and the time at which it got the baton back.
     ran: u64,
     runs_since: Option<Instant>,
 }
 
 enum Doing {
-    /// It has not begun this phase, or it is running.
+    /// It runs, or has not begun this phase.
     Ready,
     Waiting {
         keys: Vec<Key>,
         place: Option<Place>,
-        /// Whether its devices have other work besides those collectives.
+        /// Whether its devices have work besides those collectives.
         can_go_on: bool,
     },
     Ended(Ended),
@@ -84,20 +79,17 @@ enum Doing {
 struct Meeting {
     members: Arc<[usize]>,
     timeout: u64,
-    /// By place in the group: the call, its device, and its place in the program.
+    /// By position in the group: the call, its device, and its line.
     calls: Vec<Option<(Fingerprint, Option<usize>, Option<Place>)>>,
     arrivals: Vec<Option<Arrival>>,
-    /// The reduced inputs of the first ranks, and the number of these ranks. The inputs of the others are kept until it
-    /// is their turn.
+    /// The reduced inputs of the first ranks, and the number of these ranks. Later inputs are kept until their turn.
     reduced: (Vec<u8>, usize),
     outcome: Option<Result<Outcome, MeetingError>>,
-    /// The number of ranks that have taken their result.
     taken: usize,
 }
 
-/// The buffers that collectives have used. The result of a collective stays in use as long as the memory of a device
-/// refers to it. After that, its buffer is reused for the next collective: allocating a new buffer would take longer
-/// than filling it.
+/// The buffers of collectives. A result is in use as long as the memory of a device refers to it. Then the next
+/// collective reuses its buffer, because allocating a new one takes longer than filling it.
 #[derive(Default)]
 struct Buffers(Vec<Arc<Vec<u8>>>);
 
@@ -108,8 +100,7 @@ impl Buffers {
         bytes
     }
 
-    /// Copies the input into an unused buffer of the same size. If there is none, allocates a new one, and frees all
-    /// unused buffers whose size matches no buffer in use.
+    /// Copies the input into an unused buffer of its size, or into a new one, after freeing unused sizes.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
@@ -124,16 +115,15 @@ impl Buffers {
     }
 }
 
-/// The arrival of a rank at a collective.
 pub struct Arrival {
-    /// The time on its clock.
+    /// On the rank's clock.
     pub time: u64,
-    /// Its input, unless that has been reduced already.
+    /// Empty after its reduction.
     input: Vec<u8>,
-    /// How long the collective takes once all ranks have arrived.
+    /// The time that the collective takes once all ranks have arrived.
     pub duration: u64,
     pub reduce: Reduce,
-    /// The time by which ranks are compared: their clocks or, if time is real, how long each has run.
+    /// The time by which ranks are compared: their clocks or, if time is real, their run times.
     came: u64,
 }
 
@@ -142,35 +132,33 @@ impl Arrival {
         Arrival { time, input: Vec::new(), duration, reduce, came: time }
     }
 
-    /// The same for real time, after the rank has run for `ran` nanoseconds.
+    /// For real time: the rank has run for `ran` nanoseconds.
     pub fn after(self, ran: u64) -> Arrival {
         Arrival { came: ran, ..self }
     }
 }
 
-/// The result of a collective that all ranks have reached.
 #[derive(Clone)]
 pub struct Outcome {
     pub start: u64,
     pub end: u64,
-    /// The results of all ranks together.
+    /// The combined result.
     pub data: Arc<Vec<u8>>,
 }
 
-/// A rank's call of a collective.
 pub struct CollectiveCall {
     pub key: Key,
     pub fingerprint: Fingerprint,
-    /// The members of the group, in its order.
+    /// In the order of the group.
     pub members: Arc<[usize]>,
     pub device: Option<usize>,
-    /// The maximum time in nanoseconds that the first rank waits for the last.
+    /// The maximum wait of the first rank for the last, in nanoseconds.
     pub timeout: u64,
     pub place: Option<Place>,
 }
 
 impl World {
-    /// Errors if ranks have threads and the system cannot provide a `Turn` for each.
+    /// Fails if ranks have threads and the system cannot provide a `Turn` for each.
     pub fn new(size: usize, threads: bool) -> io::Result<Arc<World>> {
         let rank = |_| RankState {
             doing: Doing::Ready,
@@ -201,8 +189,7 @@ impl World {
         lock(&self.state)
     }
 
-    /// The number of a process group, the same on all its ranks. `count` is the number of groups that this rank made
-    /// before it.
+    /// Returns a process group's number, the same on all its ranks. `count` is the number of the rank's earlier groups.
     pub fn group(&self, count: usize, members: &Arc<[usize]>) -> u32 {
         let groups = &mut self.state().groups;
         let is_it = |(before, of): &(usize, Arc<[usize]>)| (*before, of) == (count, members);
@@ -214,7 +201,7 @@ impl World {
         number as u32
     }
 
-    /// How long a rank with a thread has run, in nanoseconds, including its waits for slower ranks.
+    /// The run time of a rank with a thread in nanoseconds, including its waits for slower ranks.
     pub fn ran(&self, rank: usize) -> u64 {
         self.state().ranks[rank].ran_until_now()
     }
@@ -223,7 +210,6 @@ impl World {
         self.state().ranks[rank].drain = Some(drain);
     }
 
-    /// Stores an error for whoever reports it to the program.
     pub fn note_trouble(&self, rank: usize, error: MeetingError) {
         self.state().ranks[rank].trouble = Some(error);
     }
@@ -233,9 +219,8 @@ impl World {
     }
 }
 
-/// Passing the baton.
 impl World {
-    /// Prepares all ranks to run once more. The first one gets the baton.
+    /// Prepares all ranks for another phase. The first one gets the baton.
     pub fn start_phase(&self) {
         let mut state = self.state();
         state.ranks.iter_mut().for_each(|rank| rank.doing = Doing::Ready);
@@ -249,7 +234,7 @@ impl World {
         }
     }
 
-    /// Ends a rank's program, and lets another rank continue.
+    /// Ends a rank's program, and passes the baton.
     pub fn rank_ended(&self, rank: usize, ended: Ended) {
         let mut state = self.state();
         state.ranks[rank].pause();
@@ -264,7 +249,7 @@ impl World {
         self.wake(&mut state);
     }
 
-    /// Notes that a rank could not get a thread and does not begin.
+    /// Ends a rank that could not get a thread.
     pub fn never_begins(&self, rank: usize, why: String) {
         let is_its_turn = {
             let mut state = self.state();
@@ -276,7 +261,6 @@ impl World {
         }
     }
 
-    /// Wakes the rank that has the baton now.
     fn wake(&self, state: &mut RanksState) {
         let running = state.running;
         if std::mem::take(&mut state.ranks[running].sleeps) {
@@ -284,7 +268,7 @@ impl World {
         }
     }
 
-    /// Lets another rank run until it is this one's turn again.
+    /// Lets another rank run until this one has the baton again.
     fn hand_on<'s>(
         &'s self,
         mut state: MutexGuard<'s, RanksState>,
@@ -308,9 +292,8 @@ impl World {
         state
     }
 
-    /// Makes the running rank wait until one of these collectives has an outcome, and lets others run meanwhile.
-    ///
-    /// `can_go_on` says that its devices have work that was held back only because a collective might end before it.
+    /// Blocks the running rank until one of these collectives has an outcome, and lets other ranks run. `can_go_on`:
+    /// its devices have work that was deferred only because a collective might end before it.
     pub fn wait(
         &self,
         rank: usize,
@@ -331,7 +314,7 @@ impl World {
                 state = self.hand_on(state, rank, next);
             } else {
                 state = self.nobody_runs(state, rank);
-                // The devices' work may have enabled other ranks to continue. The first of them runs before this one.
+                // The devices' work may have enabled other ranks. The first of these runs before this one.
                 let first = state.running;
                 if self.threads && first != rank {
                     state = self.hand_on(state, rank, first);
@@ -346,10 +329,9 @@ impl World {
         }
     }
 
-    /// Hands the baton to the first rank with a lower number that can continue, if there is one.
+    /// Passes the baton to the first rank with a lower number that can continue, if there is one.
     fn give_way(&self, state: MutexGuard<'_, RanksState>, rank: usize) {
-        // A device may reach a collective after its rank's program has ended. Then another rank has the baton and keeps
-        // it.
+        // A device may reach a collective after its rank's program has ended. Then another rank keeps the baton.
         let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
         if self.threads
             && runs
@@ -359,8 +341,7 @@ impl World {
         }
     }
 
-    /// Called when no program can continue. Devices may still have work that enables a rank to continue: first the
-    /// devices of ranks whose program has ended are run, then a waiting rank may simulate the work it has held back.
+    /// Called when no program can continue. Runs the devices of ended ranks, then the deferred work of a waiting rank.
     fn nobody_runs<'s>(
         &'s self,
         mut state: MutexGuard<'s, RanksState>,
@@ -409,11 +390,11 @@ impl RankState {
 
 impl RanksState {
     fn has_outcome(&self, key: Key) -> bool {
-        // All ranks have taken a collective that is no longer there.
+        // A missing collective has been taken by all ranks.
         self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
     }
 
-    /// Whether a rank that is not running can continue. Without threads, a rank that has not begun cannot.
+    /// Whether a rank that is not running can continue. Without threads, a rank must have begun.
     fn can_go_on(&self, rank: usize, threads: bool) -> bool {
         let RankState { doing, verdict, may_go_on, .. } = &self.ranks[rank];
         match doing {
@@ -425,12 +406,11 @@ impl RanksState {
         }
     }
 
-    /// The next rank after `rank` that can continue.
     fn next_after(&self, rank: usize, size: usize, threads: bool) -> Option<usize> {
         (1..=size).map(|step| (rank + step) % size).find(|other| self.can_go_on(*other, threads))
     }
 
-    /// Without threads, the error of a rank that waits for one that has not begun this phase.
+    /// Without threads, returns the error of a rank that waits for one that has not begun this phase.
     fn not_yet(&self, rank: usize) -> Option<MeetingError> {
         let wait = self.wait_of(rank)?;
         let ready = |other: &&usize| matches!(self.ranks[**other].doing, Doing::Ready);
@@ -438,7 +418,7 @@ impl RanksState {
         Some(MeetingError::NotYet { rank, what: wait.what, missing })
     }
 
-    /// Gives every waiting rank an error that says who waits for whom. The first of them runs.
+    /// Gives every waiting rank an error with all waits. The first of these ranks runs.
     fn fail_all_stuck(&mut self) {
         let waits: Vec<Wait> = (0..self.ranks.len()).filter_map(|rank| self.wait_of(rank)).collect();
         let ended = self.ranks.iter().enumerate().filter_map(|(rank, of)| match &of.doing {
@@ -474,10 +454,8 @@ impl RanksState {
     }
 }
 
-/// Collectives.
 impl World {
-    /// Records a rank's call of a collective. If another rank has called a different one in its place, every rank of
-    /// the group gets an error.
+    /// Records a rank's call of a collective. If another rank's call differs, every rank of the group gets an error.
     pub fn call(&self, rank: usize, call: CollectiveCall) -> Result<(), MeetingError> {
         let mut state = self.state();
         let count = call.members.len();
@@ -515,8 +493,7 @@ impl World {
         }
     }
 
-    /// Records that a rank has reached a collective that it called, with its input. The last arrival produces the
-    /// outcome.
+    /// Records the arrival of a rank with its input. The last arrival produces the outcome.
     pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
@@ -525,20 +502,18 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
-        // If the last rank to arrive continued at once, it would also be the first at the next collective. Its input
-        // would have to be copied and kept until the ranks before it had brought theirs.
+        // Otherwise the last rank would be the first at the next collective, and its input would have to be copied.
         if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }
     }
 
-    /// The outcome of a collective, if all ranks have arrived or there was an error.
+    /// Returns the outcome of a collective after all arrivals, or after an error.
     pub fn outcome(&self, key: Key) -> Option<Result<Outcome, MeetingError>> {
         self.state().meetings.get(&key)?.outcome.clone()
     }
 
-    /// Gives a rank the outcome: calls `show` with the results of all ranks and the range of its own. Forgets the
-    /// outcome once all ranks have taken it.
+    /// Calls `show` with the combined result and this rank's range. Forgets the outcome once all ranks have taken it.
     pub fn take(&self, rank: usize, key: Key, show: impl FnOnce(&Arc<Vec<u8>>, Range<usize>)) {
         let mut state = self.state();
         let Some(meeting) = state.meetings.get_mut(&key) else { return };
@@ -560,8 +535,7 @@ impl World {
 }
 
 impl Meeting {
-    /// Adds a rank's input. Inputs are reduced in the order of the ranks: if all ranks before this one have arrived,
-    /// its input is reduced into theirs at once; otherwise a copy is kept.
+    /// Adds a rank's input. Inputs are reduced in rank order, so a copy is kept until all ranks before it have arrived.
     fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], buffers: &mut Buffers) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);
@@ -577,7 +551,7 @@ impl Meeting {
             _ => reduce(op, dtype, reduced, &[input]),
         }
         *count += 1;
-        // Then the inputs that arrived early and come next in the order.
+        // The next inputs may have arrived early.
         while let Some(Some(next)) = self.arrivals.get_mut(*count) {
             let input = std::mem::take(&mut next.input);
             reduce(op, dtype, reduced, &[&input]);
@@ -633,7 +607,7 @@ mod tests {
     use crate::base::collective::{CollectiveKind, ReduceOp};
     use crate::base::dtype::DType;
 
-    /// This also holds if some of them have met before without the others.
+    /// Also if some of them have met before without the others.
     #[test]
     fn ranks_come_to_each_collective_in_their_order() {
         const RANKS: usize = 3;
@@ -673,7 +647,7 @@ mod tests {
         drop(read);
         let again = buffers.copy_of(&[3; 100]);
         assert_eq!((again.capacity(), &again[..]), (1000, &[3; 100][..]));
-        // A buffer of another size is kept as long as one of the same size is read.
+        // A buffer of another size stays while one of its size is in use.
         let read = [buffers.keep(again), buffers.keep(vec![5; 100])];
         let [again, read] = read;
         drop(again);

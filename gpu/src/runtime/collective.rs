@@ -1,12 +1,11 @@
-//! The devices of one of several processes, and collectives between processes.
+//! Devices shared by several processes, and their collectives.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::Cuda;
+use super::{Cuda, Result};
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::device::MachineId;
-use crate::base::error::gpu::Result;
 use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;
@@ -15,8 +14,7 @@ use crate::host::thread;
 use crate::host::time::Clock;
 
 impl Cuda {
-    /// The same devices for another process, with memory, streams and a clock of its own, if the driver supports it.
-    /// Their work goes to the same record.
+    /// Opens the same devices for another process, with separate memory, streams and clock. The recorder is shared.
     pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;
@@ -25,12 +23,11 @@ impl Cuda {
         Some(Arc::new(Cuda { process: Some((number, others)), interpreter, ..cuda }))
     }
 
-    /// Makes this thread the one that drives the devices.
+    /// Makes the current thread the one that drives the devices.
     pub fn drive(&self) {
         self.thread.store(thread::number(), Ordering::Relaxed);
     }
 
-    /// Takes part in a collective.
     pub fn collective(&self, stream: StreamId, part: Collective) -> Result<()> {
         self.check_thread()?;
         let kind = part.fingerprint.kind;
@@ -38,7 +35,6 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.collective(stream, part).map(Some))
     }
 
-    /// The duration of a collective, if it is modelled.
     pub fn collective_time(
         &self,
         kind: CollectiveKind,

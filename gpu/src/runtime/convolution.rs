@@ -3,27 +3,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Cuda, DeviceMemory};
+use super::{Cuda, DeviceMemory, Result};
 use crate::base::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
+use crate::base::device::{DevicePtr, EventId, StreamId};
 use crate::base::dtype::DType;
-use crate::base::error::gpu::{GpuError, Result};
-use crate::base::handles::{DevicePtr, EventId, StreamId};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::events::EventKind;
 
-/// How to choose an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Whether to try out algorithms and use the fastest; if not, a heuristic picks one. The limit is the number to
-    /// try; 0 means all.
+    /// Whether to time up to `benchmark_limit` algorithms (0: all) for the fastest, instead of a heuristic's choice.
     pub benchmark: bool,
     pub benchmark_limit: usize,
-    /// Whether to use only algorithms that give the same bits in every run.
     pub deterministic: bool,
 }
 
-/// The key that determines the best algorithm. Values and stream do not matter.
+/// The key of a choice. Values and stream do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ConvKey {
     pass: ConvPass,
@@ -34,17 +31,14 @@ struct ConvKey {
     deterministic: bool,
 }
 
-/// The algorithms chosen so far on a device.
 #[derive(Default)]
 pub(super) struct Chosen(HashMap<ConvKey, ConvAlgorithm>);
 
 impl Cuda {
-    /// The version of cuDNN; `None` without it.
     pub fn cudnn_version(&self) -> Option<usize> {
         self.driver.cudnn_version()
     }
 
-    /// Computes one pass of a convolution.
     #[track_caller]
     pub fn convolution(self: &Arc<Cuda>, stream: StreamId, conv: Conv, choice: Choice) -> Result<()> {
         self.check_thread()?;
@@ -63,12 +57,11 @@ impl Cuda {
         candidates.retain(|algorithm| algorithm.deterministic || !deterministic);
         if benchmark {
             let limit = if benchmark_limit == 0 { usize::MAX } else { benchmark_limit };
-            // cuDNN's own search always tries all algorithms.
+            // cuDNN's search always tries all algorithms.
             let all = candidates.len() <= limit;
             candidates.truncate(limit);
             candidates = self.fastest_first(stream, &conv, candidates, all, deterministic)?;
         }
-        // Use the best algorithm whose workspace can be allocated.
         let mut refused = None;
         for algorithm in candidates {
             match self.work_space(stream, algorithm.workspace) {
@@ -101,8 +94,8 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
     }
 
-    /// Tries out the algorithms, in cuDNN itself if they are all it has. Algorithms whose workspace cannot be allocated
-    /// are dropped, as are those that fail in cuDNN's search.
+    /// Times the algorithms, with cuDNN's search if they are `all` that cuDNN has. Drops the algorithms whose workspace
+    /// cannot be allocated, and those that fail in cuDNN's search.
     #[track_caller]
     fn fastest_first(
         self: &Arc<Cuda>,
@@ -142,7 +135,7 @@ impl Cuda {
             }
         };
         sort::by(&mut timed, |a, b| a.1.total_cmp(&b.1));
-        // As in PyTorch: the memory of a search is seldom needed again.
+        // As in PyTorch: the workspace of a search is seldom needed again.
         drop(workspace);
         self.empty_cache()?;
         Ok(match timed.is_empty() {
@@ -151,7 +144,7 @@ impl Cuda {
         })
     }
 
-    /// The milliseconds of a second run: in the first, the algorithm may still have to be loaded onto the device.
+    /// Returns the milliseconds of a second run, because the first may have to load the algorithm onto the device.
     fn time_convolution(
         &self,
         stream: StreamId,
@@ -178,7 +171,6 @@ impl Cuda {
         measured
     }
 
-    /// Workspace from the caching allocator, like a tensor's memory.
     #[track_caller]
     fn work_space(self: &Arc<Cuda>, stream: StreamId, bytes: usize) -> Result<Option<DeviceMemory>> {
         (bytes > 0).then(|| self.allocate(stream.device, bytes)).transpose()

@@ -3,20 +3,18 @@
 //! Each copy is queued on the stream that is current for the calling thread on the GPU, or on the source's GPU if there
 //! are two: the default stream, unless the thread has entered another. The host waits for a blocking copy. For a
 //! non-blocking one it depends on the memory: the driver accesses pageable memory before the call returns, and
-//! page-locked memory when the copy runs. `Cuda::submit` calls the driver, turns its error into ours, and records the
-//! call.
+//! page-locked memory when the copy runs. `Cuda::submit_copy` calls the driver, turns its error into ours, and records
+//! the call.
 //!
-//! Not here: when the copy runs. Next in the spine: `contract/driver.rs`.
+//! Not here: the copies of page-locked memory, which are beside it in `pinned.rs`, and when a copy runs. Next in the
+//! spine: `contract/driver.rs`.
 
-use super::{Cuda, DeviceMemory};
-use crate::base::error::gpu::Result;
+use super::{Cuda, DeviceMemory, Result};
 use crate::base::lock::lock;
-use crate::contract::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
-use crate::contract::events::{CopyKind, EventKind};
-use crate::runtime::pinned::PinnedMemory;
+use crate::contract::driver::{CopyKind, HostSource, HostTarget};
 
 /// Memory, and a byte offset into it.
-type MemoryAt<'a, Memory> = (&'a Memory, usize);
+pub(super) type MemoryAt<'a, Memory> = (&'a Memory, usize);
 
 impl Cuda {
     /// Copies pageable memory to a device. The source may be overwritten as soon as this returns.
@@ -32,14 +30,14 @@ impl Cuda {
             self.check_sync()?;
         }
         let stream = to.current_stream();
-        self.submit(stream, copy(CopyKind::HostToDevice, from.len()), |driver| {
+        self.submit_copy(stream, (CopyKind::HostToDevice, from.len()), |driver| {
             let source = HostSource::Pageable(from);
             let op = driver.copy_host_to_device(stream, to.pointer(offset), source, from.len())?;
             if !non_blocking {
                 // CUDA may return once it has read the source. PyTorch waits for the stream.
                 driver.stream_synchronize(stream)?;
             }
-            Ok(Some(op))
+            Ok(op)
         })
     }
     // ANCHOR_END: upload
@@ -49,66 +47,9 @@ impl Cuda {
         self.check_thread()?;
         self.check_sync()?;
         let (stream, bytes) = (from.current_stream(), to.len());
-        self.submit(stream, copy(CopyKind::DeviceToHost, bytes), |driver| {
+        self.submit_copy(stream, (CopyKind::DeviceToHost, bytes), |driver| {
             let target = HostTarget::Pageable(to);
-            driver.copy_device_to_host(stream, target, from.pointer(offset), bytes).map(Some)
-        })
-    }
-
-    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the copy
-    /// runs.
-    pub fn upload_pinned(
-        &self,
-        (to, target_offset): MemoryAt<DeviceMemory>,
-        (from, offset): MemoryAt<PinnedMemory>,
-        bytes: usize,
-        non_blocking: bool,
-    ) -> Result<()> {
-        let stream = to.current_stream();
-        self.submit_pinned(stream, from, copy(CopyKind::HostToDevice, bytes), non_blocking, |driver| {
-            let source = HostSource::Pinned(from.pointer(offset));
-            driver.copy_host_to_device(stream, to.pointer(target_offset), source, bytes)
-        })
-    }
-
-    /// Copies device memory to pinned memory. With `non_blocking` this returns at once, and the memory is written when
-    /// the copy runs.
-    pub fn download_pinned(
-        &self,
-        (to, target_offset): MemoryAt<PinnedMemory>,
-        (from, offset): MemoryAt<DeviceMemory>,
-        bytes: usize,
-        non_blocking: bool,
-    ) -> Result<()> {
-        let stream = from.current_stream();
-        self.submit_pinned(stream, to, copy(CopyKind::DeviceToHost, bytes), non_blocking, |driver| {
-            let target = HostTarget::Pinned(to.pointer(target_offset));
             driver.copy_device_to_host(stream, target, from.pointer(offset), bytes)
-        })
-    }
-
-    fn submit_pinned(
-        &self,
-        stream: StreamId,
-        pinned: &PinnedMemory,
-        kind: EventKind,
-        non_blocking: bool,
-        call: impl FnOnce(&dyn Driver) -> DriverResult<OpId>,
-    ) -> Result<()> {
-        self.check_thread()?;
-        if !non_blocking {
-            self.check_sync()?;
-        }
-        // This comes first: whatever fails afterwards, the memory is not reused before the stream has reached this
-        // point.
-        let ticket = pinned.used_by(stream);
-        self.submit(stream, kind, |driver| {
-            let op = call(driver)?;
-            if !non_blocking {
-                driver.stream_synchronize(stream)?;
-                pinned.no_longer_used_by(stream, ticket);
-            }
-            Ok(Some(op))
         })
     }
 
@@ -121,7 +62,7 @@ impl Cuda {
     ) -> Result<()> {
         self.check_thread()?;
         let (source, target) = (from.current_stream(), to.current_stream());
-        self.submit(source, copy(CopyKind::Peer, bytes), |driver| {
+        self.submit_copy(source, (CopyKind::Peer, bytes), |driver| {
             let pair = (from.device, to.device);
             if !lock(&self.peers).contains(&pair) {
                 if driver.can_access_peer(from.device, to.device)? {
@@ -140,11 +81,7 @@ impl Cuda {
                 // The caller frees the target's memory after this error, but not before the copy has run.
                 let _ = driver.stream_synchronize(source);
             })?;
-            Ok(Some(op))
+            Ok(op)
         })
     }
-}
-
-fn copy(kind: CopyKind, bytes: usize) -> EventKind {
-    EventKind::Copy { kind, bytes: bytes as u64 }
 }

@@ -1,7 +1,6 @@
 //! Launches of kernels and matrix products.
 
-use super::Cuda;
-use crate::base::error::gpu::Result;
+use super::{Cuda, Result};
 use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;
@@ -10,7 +9,6 @@ use crate::contract::events::EventKind;
 use crate::host::scope;
 
 impl Cuda {
-    /// Queues a kernel.
     pub fn launch(&self, stream: StreamId, launch: Launch) -> Result<()> {
         let kind = EventKind::Launch { kernel: launch.kernel };
         self.submit(stream, kind, |driver| driver.launch(stream, launch).map(Some))
@@ -28,14 +26,12 @@ impl Cuda {
         })
     }
 
-    /// Returns the workspace of cuBLAS. The first product on a stream allocates it from the caching allocator: it is
-    /// part of a program's memory use.
+    /// Returns the cuBLAS workspace of a stream. The first product allocates it, so it counts as the program's memory.
     fn workspace(&self, stream: StreamId) -> Result<(DevicePtr, usize)> {
         let (gpu, place) = (&self.devices[stream.device], scope::here());
         // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two buffers of 4 MiB and eight of 16 KiB.
         let bytes = if (gpu.properties.major, gpu.properties.minor) == (9, 0) { 32 << 20 } else { 8_519_680 };
-        // Held until the workspace is listed: of two threads with the first product, one allocates it and the other
-        // finds it.
+        // Locked until the workspace is listed: of two threads with the first product, only one allocates it.
         let mut workspaces = lock(&gpu.workspaces);
         let workspace = match workspaces.iter().find(|(taken, _)| *taken == stream) {
             Some((_, taken)) => Ok(*taken),
@@ -60,12 +56,12 @@ mod tests {
     use crate::simulated::profile::T4;
     use crate::simulated::{Simulated, SimulatedOptions};
 
-    /// This many, since the threads do not collide on every one.
+    /// Threads do not collide on every stream.
     const STREAMS: u32 = 400;
 
     #[test]
     fn two_threads_take_one_workspace_for_a_stream() {
-        // With a virtual clock only one thread may use a device.
+        // With a virtual clock, only one thread may use a device.
         let clock = Clock::real();
         let host = HostContext::new(clock.clone());
         let options = SimulatedOptions {

@@ -1,17 +1,16 @@
-//! The memory of the devices, through their caching allocators.
+//! Device memory from the caching allocators.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Cuda, PerDevice};
-use crate::base::device::Device;
-use crate::base::error::gpu::{GpuError, Result};
-use crate::base::error::{MemoryHolder, OutOfMemory};
+use super::{Cuda, PerDevice, Result};
+use crate::base::device::{Device, StreamKey, Streams};
+use crate::base::error::{GpuError, MemoryHolder, OutOfMemory};
 use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::driver::{DevicePtr, DriverResult, EventId, StreamId};
 use crate::contract::events::EventKind;
-use crate::host::current_stream::{self as stream, StreamKey, Streams};
+use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
 use crate::runtime::allocator::settings::{Settings, check_fraction};
 use crate::runtime::allocator::snapshot::{BlockState, SegmentInfo};
@@ -23,7 +22,6 @@ pub struct DeviceMemory {
     cuda: Arc<Cuda>,
     pub(super) device: usize,
     allocation: Allocation,
-    /// The stream that it was allocated for and is returned to.
     stream: StreamId,
 }
 
@@ -36,34 +34,29 @@ impl DeviceMemory {
         &self.cuda
     }
 
-    /// The stream that work on this memory is queued on: the thread's current stream.
+    /// The thread's current stream, on which work on this memory is queued.
     pub fn current_stream(&self) -> StreamId {
-        stream::current(self.cuda.machine, self.device)
+        HostContext::current_stream(self.cuda.machine, self.device)
     }
 
-    /// The same, as its full name.
     pub fn current_stream_key(&self) -> StreamKey {
         StreamKey { machine: self.cuda.machine, id: self.current_stream() }
     }
 
-    /// The current stream of a snapshot.
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
-        StreamKey { machine, id: stream::find(streams, machine, self.device) }
+        StreamKey { machine, id: StreamId::current_in(streams, machine, self.device) }
     }
 
-    /// The address at a byte offset.
     pub fn pointer(&self, offset: usize) -> DevicePtr {
         DevicePtr(self.allocation.pointer.0 + offset as u64)
     }
 
-    /// The start address.
     pub fn address(&self) -> u64 {
         self.allocation.pointer.0
     }
 
-    /// Marks the memory as used by work of a stream (`Tensor.record_stream`): work queued there before the memory is
-    /// dropped will have run before the memory is reused.
+    /// Marks the memory as used by a stream (`Tensor.record_stream`). Reuse waits for the stream's work up to the drop.
     pub fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }
@@ -81,7 +74,6 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// The driver, as seen by the allocator of one device.
 struct OfDevice<'a> {
     cuda: &'a Cuda,
     device: usize,
@@ -134,12 +126,11 @@ impl Cuda {
     #[track_caller]
     pub fn allocate(self: &Arc<Cuda>, device: usize, bytes: usize) -> Result<DeviceMemory> {
         self.check_thread()?;
-        let stream = stream::current(self.machine, device);
+        let stream = HostContext::current_stream(self.machine, device);
         let allocation = self.malloc(stream, bytes)?;
         Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }
 
-    /// Allocates memory for work of a stream, on behalf of the current line.
     #[track_caller]
     pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
         let place = scope::here();
@@ -147,8 +138,8 @@ impl Cuda {
         allocated.map_err(|error| self.no_memory(stream.device, bytes, place, error))
     }
 
-    /// Like [`malloc`](Self::malloc), without building the error report: that reads the list of workspaces, whose lock
-    /// the caller may hold. The caller passes the error to [`no_memory`](Self::no_memory) once the lock is free.
+    /// Like [`malloc`](Self::malloc), but without the error report, which reads the list of workspaces: the caller may
+    /// hold its lock. After unlocking it, the caller passes the error to [`no_memory`](Self::no_memory).
     pub(super) fn try_malloc(
         &self,
         stream: StreamId,
@@ -221,7 +212,6 @@ impl Cuda {
         *lock(&self.devices[device].allocator).stats()
     }
 
-    /// All statistics by PyTorch's names.
     pub fn memory_stats_by_name(&self, device: usize) -> BTreeMap<String, i64> {
         let allocator = lock(&self.devices[device].allocator);
         let mut numbers = allocator.stats().by_name();
@@ -248,7 +238,7 @@ impl Cuda {
         lock(&self.devices[device].allocator).reset_accumulated_memory_stats();
     }
 
-    /// Empties the caches of all devices. A failure on one device does not stop the others; its error is the result.
+    /// Empties the caches of all devices, even if one fails. Returns the first error.
     pub fn empty_cache(&self) -> Result<()> {
         self.check_thread()?;
         let mut result = Ok(());
@@ -259,20 +249,17 @@ impl Cuda {
         result.map_err(|error| self.error(error))
     }
 
-    /// Free and total bytes.
     pub fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
         self.check_thread()?;
         let info = self.driver.memory_info(device).map_err(|error| self.error(error))?;
         Ok((info.free, info.total))
     }
 
-    /// Whether one device can access the memory of another.
     pub fn can_access_peer(&self, device: usize, peer: usize) -> Result<bool> {
         self.check_thread()?;
         self.driver.can_access_peer(device, peer).map_err(|error| self.error(error))
     }
 
-    /// Limits the allocator of a device to a fraction of its memory.
     pub fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
         check_fraction(fraction).map_err(GpuError::AllocatorOption)?;
         self.devices[device].limit_memory(fraction);
@@ -285,14 +272,12 @@ impl Cuda {
         allowed.map_or(1.0, |allowed| allowed as f64 / gpu.properties.total_memory as f64)
     }
 
-    /// Enables or disables the cache of all allocators.
     pub fn caching_allocator_enable(&self, value: bool) {
         for gpu in &self.devices {
             lock(&gpu.allocator).enable(value);
         }
     }
 
-    /// Changes the options of all allocators.
     pub fn set_allocator_settings(&self, settings: Settings) {
         for gpu in &self.devices {
             lock(&gpu.allocator).set_settings(settings);
@@ -350,13 +335,12 @@ mod tests {
                 [stats.allocated_bytes, stats.active_bytes].map(|stat| stat.all.current)
             };
             assert_eq!(figures(), [0, bytes as u64]);
-            // Allocating from the small pool makes the driver wait for the device. The stream has finished then, and
-            // the next allocation notices it.
+            // The driver's allocation waits for the device. The next allocation sees that the stream has finished.
             let small = cuda.allocate(0, 1).unwrap();
             assert!(cuda.driver.stream_query(other).unwrap());
             let again = cuda.allocate(0, bytes).unwrap();
             assert_eq!((again.pointer(0), figures()), (address, [bytes as u64 + 512; 2]));
-            // While the stream is busy, an allocation gets other memory.
+            // While the stream is busy, its block is not reused.
             let spare = cuda.allocate(0, bytes).unwrap();
             drop(spare);
             cuda.driver.memset(other, address, 2, bytes).unwrap();

@@ -1,5 +1,4 @@
-//! The layer between tensors and the driver: memory from the caching allocator, launches (`launch.rs`; `compiled.rs`,
-//! of the program's own kernels), copies (`copy.rs`), streams and events (`streams.rs`), and the record of all of it.
+//! The layer between tensors and the driver: caching allocator, launches, copies, streams, events, and their record.
 
 pub mod allocator;
 mod collective;
@@ -24,13 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::base::device::MachineId;
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::base::pytorch_build::Build;
 use crate::base::random::Philox;
-use crate::contract::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, StreamId};
+use crate::contract::driver::{CopyKind, DeviceProperties, DriverError, DriverResult, OpId, StreamId};
 use crate::contract::events::{EventKind, Recorder};
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::contract::others::{MEETING, Others};
 use crate::contract::races::{RACE, RaceLog};
 use crate::host::host_context::HostContext;
@@ -39,21 +39,22 @@ use crate::host::time::Clock;
 use crate::runtime::allocator::{Allocation, Allocator};
 use crate::runtime::pinned::PinnedCache;
 
+/// The result of a request to a GPU.
+pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+
 /// The CUDA devices of a machine.
 pub struct Cuda {
-    driver: Box<dyn Driver>,
+    driver: Box<dyn Libraries>,
     machine: MachineId,
     clock: Clock,
     devices: Vec<PerDevice>,
     pinned: Mutex<PinnedCache>,
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
-    /// The pairs of devices for which peer access has been requested from the driver: once is enough, and the call is
-    /// slow.
+    /// The pairs of devices with peer access. The driver call is slow, and one is enough.
     peers: Mutex<Vec<(usize, usize)>>,
     recorder: Arc<Mutex<Recorder>>,
-    /// The thread that drives simulated devices: with two, the order of the work would be random. 0 before the first
-    /// use.
+    /// The only thread that may drive simulated devices, because their order of work must not be random. 0 before use.
     thread: AtomicU64,
     /// The number of the process that owns the devices, and the other processes, if there are several.
     process: Option<(usize, Arc<dyn Others>)>,
@@ -65,16 +66,15 @@ struct PerDevice {
     properties: DeviceProperties,
     allocator: Mutex<Allocator>,
     generator: Mutex<Philox>,
-    /// The workspaces of cuBLAS, one for each stream that has multiplied matrices.
+    /// The cuBLAS workspaces, one for each stream with matrix products.
     workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
     streams: Mutex<StreamPool>,
-    /// The algorithms chosen for convolutions so far.
     chosen: Mutex<convolution::Chosen>,
 }
 
 impl Cuda {
     pub fn new(
-        driver: Box<dyn Driver>,
+        driver: Box<dyn Libraries>,
         machine: MachineId,
         clock: Clock,
         recorder: Arc<Mutex<Recorder>>,
@@ -104,7 +104,7 @@ impl Cuda {
         }
     }
 
-    pub(crate) fn driver(&self) -> &dyn Driver {
+    pub(crate) fn driver(&self) -> &dyn Libraries {
         &*self.driver
     }
 
@@ -132,12 +132,11 @@ impl Cuda {
         self.machine
     }
 
-    /// A monitor's readings of a device, unless they come from NVML.
+    /// Returns a monitor's readings of a device, unless they come from NVML.
     pub fn monitor(&self, device: usize) -> Option<crate::base::reading::Gpu> {
         self.driver.monitor(device)
     }
 
-    /// The PCI address by which NVML knows the device.
     #[cfg(not(target_family = "wasm"))]
     pub fn pci_bus_id(&self, device: usize) -> Option<String> {
         self.driver.pci_bus_id(device)
@@ -151,12 +150,11 @@ impl Cuda {
         &self.devices[device].properties
     }
 
-    /// The build of PyTorch that the program emulates.
     pub fn build(&self) -> Option<Build> {
         self.build
     }
 
-    /// Warns once, in PyTorch's words, about every device that the build has no kernels for.
+    /// Warns once, in PyTorch's words, about the devices for which the build has no kernels.
     pub fn warn_of_build(&self) {
         let Some(build) = self.build else { return };
         let (mut checked, mut of_cubins) = (Vec::new(), Vec::new());
@@ -198,20 +196,17 @@ impl Cuda {
         }
     }
 
-    /// Reserves the next `draws` numbers of a device's generator. Returns the seed and the position of the first.
+    /// Reserves `draws` numbers of a device's generator. Returns the seed and the position of the first.
     pub fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
         self.generator(device).take(draws)
     }
 
-    /// The generator of a device, locked until the guard is dropped.
     pub fn generator(&self, device: usize) -> MutexGuard<'_, Philox> {
         lock(&self.devices[device].generator)
     }
 }
 
-/// Work.
 impl Cuda {
-    /// Waits for all work of a device.
     pub fn synchronize(&self, device: usize) -> Result<()> {
         self.check_thread()?;
         let stream = StreamId::default_of(device);
@@ -219,15 +214,13 @@ impl Cuda {
     }
 }
 
-/// The record of calls.
 impl Cuda {
-    /// Calls the driver, and records what it did and for whom. If launches are blocking, the queued work has run on
-    /// return.
+    /// Calls the driver, and records the call. With blocking launches, the queued work has run on return.
     fn submit(
         &self,
         stream: StreamId,
         kind: EventKind,
-        call: impl FnOnce(&dyn Driver) -> DriverResult<Option<OpId>>,
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<Option<OpId>>,
     ) -> Result<()> {
         let begin = self.clock.now();
         let op = call(&*self.driver).map_err(|error| self.error(error))?;
@@ -236,6 +229,16 @@ impl Cuda {
         }
         self.note_since(begin, stream, kind, op);
         Ok(())
+    }
+
+    /// Calls the driver for a copy of so many bytes, and records it.
+    fn submit_copy(
+        &self,
+        stream: StreamId,
+        (kind, bytes): (CopyKind, usize),
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<OpId>,
+    ) -> Result<()> {
+        self.submit(stream, EventKind::Copy { kind, bytes: bytes as u64 }, |driver| call(driver).map(Some))
     }
 
     fn note(&self, stream: StreamId, kind: EventKind, op: Option<OpId>) {
@@ -255,7 +258,7 @@ impl Cuda {
         self.driver.race_log()
     }
 
-    /// Called when a recording starts, or when all have ended.
+    /// Called when a recording starts, and when the last one has ended.
     pub fn record_spans(&self, on: bool) {
         self.driver.record_spans(on);
     }
@@ -269,8 +272,7 @@ impl Cuda {
     pub fn finish_recorded(&self) {
         let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
-            // An unused device stays untouched: its first use is slow. A device that has failed has its spans up to the
-            // failure.
+            // The first use of a device is slow, so unused ones stay untouched. A failed device has its earlier spans.
             if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }
@@ -279,9 +281,7 @@ impl Cuda {
     }
 }
 
-/// Errors.
 impl Cuda {
-    /// Converts an error of the driver for the user.
     pub fn error(&self, error: DriverError) -> GpuError {
         if error.name == RACE
             && let Some(race) = self.race_log().and_then(RaceLog::latest)
@@ -298,7 +298,7 @@ impl Cuda {
             return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
         }
         self.driver.error_returned(&error);
-        // If launches are blocking, the error belongs to the call that returns it.
+        // With blocking launches, the error belongs to the current call.
         let late = !self.launch_blocking();
         GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }
     }

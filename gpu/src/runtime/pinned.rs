@@ -1,13 +1,11 @@
-//! Page-locked ("pinned") memory of the host, which copy engines read and write by themselves.
+//! Page-locked ("pinned") host memory, which copy engines access directly.
 //!
-//! The driver must first copy pageable memory to or from its own staging memory, and the host waits. Pinned memory is
-//! copied when the copy's turn comes, and the host continues at once. The price: until then the host may read stale
-//! values, and its writes may or may not be included in the copy. Nothing shows from the outside whether the copy has
-//! run, so the caller of such a copy (`non_blocking`) must wait before touching the memory.
+//! A copy of pageable memory goes through a staging buffer of the driver, and the host waits. With pinned memory the
+//! host continues at once. Until the copy runs, the host may read stale values, and the copy may include the host's
+//! later writes, so the caller of a `non_blocking` copy must wait before it uses the memory.
 //!
-//! Allocating it from the driver is slow, so it is cached by the rules of PyTorch's `CachingHostAllocator`: sizes are
-//! powers of two, and a block serves requests of its own size only. A block that was dropped with pending copies is
-//! reused once an event on each stream shows that they have run.
+//! Driver allocations are slow, so they are cached by the rules of PyTorch's `CachingHostAllocator`: sizes are powers
+//! of two, and a block serves only requests of its size, after its pending copies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -15,11 +13,15 @@ use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
-use crate::contract::driver::{DriverResult, EventId, PinnedPtr, StreamId};
+use crate::contract::driver::{
+    CopyKind, DriverResult, EventId, HostSource, HostTarget, OpId, PinnedPtr, StreamId,
+};
 use crate::contract::events::EventKind;
-use crate::runtime::Cuda;
+use crate::contract::libraries::Libraries;
+use crate::runtime::copy::MemoryAt;
+use crate::runtime::{Cuda, DeviceMemory, Result};
 
 /// A block of pinned memory. An empty one has no address.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +35,10 @@ type StreamSet = SmallVec<[StreamId; 1]>;
 /// The blocks that no tensor holds.
 #[derive(Default)]
 pub struct PinnedCache {
-    /// Free blocks, by size.
     free: BTreeMap<usize, Vec<CachedBlock>>,
-    /// Dropped blocks with the streams that used them, on which no event has been recorded yet.
+    /// Dropped blocks with the streams that used them. No event is recorded yet.
     dropped: Vec<(CachedBlock, StreamSet)>,
-    /// Dropped blocks with their pending events, in the order in which these were recorded.
+    /// Dropped blocks with their pending events, in the order of their recording.
     waiting: VecDeque<(CachedBlock, Vec<EventId>)>,
 }
 
@@ -58,19 +59,17 @@ impl PinnedCache {
         self.free.entry(block.size).or_default().push(block);
     }
 
-    /// Records an event on each stream that used a dropped block.
     fn record_dropped(&mut self, cuda: &Cuda) {
         for (block, streams) in mem::take(&mut self.dropped) {
             match record(cuda, &streams) {
                 Ok(events) => self.waiting.push_back((block, events)),
-                // It is unknown when the block may be reused. The driver keeps it as long as copies need it.
+                // Without an event, the end of the use is unknown. The driver keeps the block for its copies.
                 Err(_) => _ = cuda.driver().free_host(block.pointer),
             }
         }
     }
 
-    /// Returns the blocks that no copy uses any more to the cache, oldest first, up to the first one that is still in
-    /// use.
+    /// Returns unused blocks to the cache, oldest first, up to the first one that a copy still uses.
     fn poll(&mut self, cuda: &Cuda) -> DriverResult<()> {
         while let Some((block, events)) = self.waiting.front_mut() {
             while let Some(event) = events.last() {
@@ -103,27 +102,24 @@ fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
     recorded.map(|()| events)
 }
 
-/// Pinned memory held by a storage.
 pub struct PinnedMemory {
     cuda: Arc<Cuda>,
     block: CachedBlock,
-    /// Streams with copies from or to it that have not been waited for.
+    /// The streams whose copies from or to it have not been waited for.
     used_by: Mutex<Uses>,
 }
 
-/// The latest use by each stream.
 #[derive(Default)]
 struct Uses {
     count: u64,
     latest: SmallVec<[(StreamId, Ticket); 1]>,
 }
 
-/// Identifies a use of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
 impl PinnedMemory {
-    /// Allocates memory with unspecified contents. Getting it from the driver waits for all devices.
+    /// Allocates memory with unspecified contents. An allocation from the driver waits for all devices.
     pub fn allocate(cuda: &Arc<Cuda>, bytes: usize) -> Result<PinnedMemory> {
         cuda.check_thread()?;
         let block = match bytes {
@@ -140,12 +136,11 @@ impl PinnedMemory {
         &self.cuda
     }
 
-    /// The address at a byte offset.
     pub(crate) fn pointer(&self, offset: usize) -> PinnedPtr {
         PinnedPtr(self.block.pointer.0 + offset as u64)
     }
 
-    /// Reads its current bytes from an offset on, even if copies are pending.
+    /// Reads the current bytes from an offset on, even if copies are pending.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
         if into.is_empty() {
             return Ok(());
@@ -153,7 +148,7 @@ impl PinnedMemory {
         self.cuda.driver().read_host(self.pointer(offset), into).map_err(|error| self.cuda.error(error))
     }
 
-    /// Overwrites its bytes now, even if copies are pending.
+    /// Writes bytes now, even if copies are pending.
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
         if from.is_empty() {
             return Ok(());
@@ -173,9 +168,69 @@ impl PinnedMemory {
         ticket
     }
 
-    /// Called when all copies of a stream up to this use have run. Another thread may have queued a later one.
+    /// Called after all copies of a stream up to this use have run. Another thread may have queued a later one.
     pub(crate) fn no_longer_used_by(&self, stream: StreamId, ticket: Ticket) {
         lock(&self.used_by).latest.retain(|(user, latest)| *user != stream || *latest != ticket);
+    }
+}
+
+/// Copies from and to pinned memory.
+impl Cuda {
+    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the copy
+    /// runs.
+    pub fn upload_pinned(
+        &self,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<PinnedMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = to.current_stream();
+        self.submit_pinned(stream, from, (CopyKind::HostToDevice, bytes), non_blocking, |driver| {
+            let source = HostSource::Pinned(from.pointer(offset));
+            driver.copy_host_to_device(stream, to.pointer(target_offset), source, bytes)
+        })
+    }
+
+    /// Copies device memory to pinned memory. With `non_blocking` this returns at once, and the memory is written when
+    /// the copy runs.
+    pub fn download_pinned(
+        &self,
+        (to, target_offset): MemoryAt<PinnedMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
+        bytes: usize,
+        non_blocking: bool,
+    ) -> Result<()> {
+        let stream = from.current_stream();
+        self.submit_pinned(stream, to, (CopyKind::DeviceToHost, bytes), non_blocking, |driver| {
+            let target = HostTarget::Pinned(to.pointer(target_offset));
+            driver.copy_device_to_host(stream, target, from.pointer(offset), bytes)
+        })
+    }
+
+    fn submit_pinned(
+        &self,
+        stream: StreamId,
+        pinned: &PinnedMemory,
+        copy: (CopyKind, usize),
+        non_blocking: bool,
+        call: impl FnOnce(&dyn Libraries) -> DriverResult<OpId>,
+    ) -> Result<()> {
+        self.check_thread()?;
+        if !non_blocking {
+            self.check_sync()?;
+        }
+        // This comes first: whatever fails afterwards, the memory is not reused before the stream has reached this
+        // point.
+        let ticket = pinned.used_by(stream);
+        self.submit_copy(stream, copy, |driver| {
+            let op = call(driver)?;
+            if !non_blocking {
+                driver.stream_synchronize(stream)?;
+                pinned.no_longer_used_by(stream, ticket);
+            }
+            Ok(op)
+        })
     }
 }
 
@@ -192,7 +247,7 @@ impl Drop for PinnedMemory {
             return cache.put(self.block);
         }
         cache.dropped.push((self.block, streams));
-        // Any thread may drop a tensor. Steps that only the GPU's thread may take are deferred until it next allocates.
+        // Any thread may drop a tensor. If it is not the GPU's thread, the events are recorded at the next allocation.
         if self.cuda.check_thread().is_ok() {
             cache.record_dropped(&self.cuda);
         }

@@ -1,13 +1,12 @@
 //! Statistics of the caching allocator (`torch.cuda.memory_stats`).
 //!
-//! Each counter is kept for all memory and for each of the two pools. Each of these has four numbers: the current
-//! value, the peak, and the sums of all increases and of all decreases.
+//! Each counter exists for all memory and for each of the two pools. It has four numbers: the current value, the peak,
+//! and the sums of all increases and of all decreases.
 
 use std::collections::BTreeMap;
 
 use crate::runtime::allocator::Pool;
 
-/// A value over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     pub current: u64,
@@ -31,15 +30,13 @@ impl Stat {
         self.freed += amount;
     }
 
-    /// Restarts at a new current value after the definition of the counter has changed; this counts as neither an
-    /// increase nor a decrease.
+    /// Restarts at a new value because the definition of the counter has changed.
     pub(crate) fn restart_at(&mut self, current: u64) {
         self.current = current;
         self.peak = current;
     }
 }
 
-/// A counter: for all memory, and for each pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatArray {
     pub all: Stat,
@@ -82,14 +79,12 @@ impl StatArray {
 /// All counters of a device. Bytes are those of whole blocks, except in `requested_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Allocated blocks.
     pub allocation: StatArray,
-    /// Segments allocated from the driver and not yet freed.
+    /// Segments allocated from the driver.
     pub segment: StatArray,
     /// Blocks that are not free for reuse.
     pub active: StatArray,
-    /// Free blocks that share their segment with others: they cannot be returned to the driver, and are the
-    /// "non-releasable memory" of the summary.
+    /// Free blocks of split segments: the summary's "non-releasable memory".
     pub inactive_split: StatArray,
     /// `memory_allocated()`.
     pub allocated_bytes: StatArray,
@@ -97,26 +92,22 @@ pub struct DeviceStats {
     pub reserved_bytes: StatArray,
     pub active_bytes: StatArray,
     pub inactive_split_bytes: StatArray,
-    /// Bytes requested in active blocks, before any rounding.
+    /// Bytes requested in active blocks, before rounding.
     pub requested_bytes: StatArray,
     /// Allocated blocks of at least `max_split_size`.
     pub oversize_allocations: Stat,
-    /// Segments of at least `max_split_size`.
     pub oversize_segments: Stat,
     /// Times `cudaMalloc` failed and was retried with an emptied cache.
     pub num_alloc_retries: u64,
-    /// Times the retry failed too.
+    /// Times the retry failed.
     pub num_ooms: u64,
-    /// Times the allocator waited until freed blocks were out of use on all streams.
+    /// Times the allocator waited for all streams that use freed blocks.
     pub num_sync_all_streams: u64,
-    /// Successful calls of `cudaMalloc`.
     pub num_device_alloc: u64,
-    /// Successful calls of `cudaFree`.
     pub num_device_free: u64,
 }
 
 impl DeviceStats {
-    /// The counters with pools and peaks, by their names in `memory_stats()`, sorted.
     pub fn counters(&mut self) -> [(&'static str, &mut StatArray); 9] {
         [
             ("active", &mut self.active),
@@ -131,7 +122,7 @@ impl DeviceStats {
         ]
     }
 
-    /// All numbers by their names in `memory_stats()`, except `max_split_size`, which is an option.
+    /// All numbers by their names in `memory_stats()`, except the option `max_split_size`.
     pub fn by_name(mut self) -> BTreeMap<String, i64> {
         let mut numbers = BTreeMap::new();
         let mut insert = |name: &str, stat: Stat| {
@@ -171,12 +162,12 @@ impl DeviceStats {
         change(&mut self.oversize_segments);
     }
 
-    /// Resets every peak to the current value (`reset_peak_memory_stats`).
+    /// Sets every peak to the current value (`reset_peak_memory_stats`).
     pub(crate) fn reset_peak(&mut self) {
         self.each_stat(|stat| stat.peak = stat.current);
     }
 
-    /// Resets the accumulated sums to 0 (`reset_accumulated_memory_stats`).
+    /// Sets the accumulated sums to 0 (`reset_accumulated_memory_stats`).
     pub(crate) fn reset_accumulated(&mut self) {
         self.each_stat(|stat| (stat.allocated, stat.freed) = (0, 0));
         self.num_alloc_retries = 0;

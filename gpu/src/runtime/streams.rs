@@ -1,13 +1,12 @@
 //! Streams and events of the driver.
 
-use super::Cuda;
-use crate::base::error::gpu::Result;
+use super::{Cuda, Result};
 use crate::base::lock::lock;
-use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
+use crate::contract::driver::{DriverResult, EventId, StreamId};
 use crate::contract::events::{Awaited, EventKind};
+use crate::contract::libraries::Libraries;
 
 impl Cuda {
-    /// Returns a stream of the device's pool.
     pub fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
         self.check_thread()?;
         let mut pool = lock(&self.devices[device].streams);
@@ -22,7 +21,7 @@ impl Cuda {
     pub fn stream_synchronize(&self, stream: StreamId) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
-        let wait = |driver: &dyn Driver| driver.stream_synchronize(stream).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.stream_synchronize(stream).map(|()| None);
         self.submit(stream, EventKind::StreamSynchronize, wait)
     }
 
@@ -31,20 +30,20 @@ impl Cuda {
         self.driver.event_create(device, timing).map_err(|error| self.error(error))
     }
 
-    /// Errors are ignored: a driver that cannot destroy an event is broken, and the next call returns the reason.
+    /// Ignores errors: after a failure to destroy an event, the next call returns the reason.
     pub fn event_destroy(&self, event: EventId) {
         let _ = self.driver.event_destroy(event);
     }
 
     pub fn event_record(&self, event: EventId, stream: StreamId) -> Result<()> {
         self.check_thread()?;
-        let record = |driver: &dyn Driver| driver.event_record(event, stream).map(|()| None);
+        let record = |driver: &dyn Libraries| driver.event_record(event, stream).map(|()| None);
         self.submit(stream, EventKind::EventRecord { event }, record)
     }
 
     pub fn stream_wait_event(&self, stream: StreamId, event: EventId) -> Result<()> {
         self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.stream_wait_event(stream, event).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.stream_wait_event(stream, event).map(|()| None);
         self.submit(stream, EventKind::StreamWaitEvent { on: Awaited::Event(event) }, wait)
     }
 
@@ -53,10 +52,9 @@ impl Cuda {
         self.driver.event_query(event).map_err(|error| self.error(error))
     }
 
-    /// Waits for an event, recorded on a stream of `device`.
     pub fn event_synchronize(&self, device: usize, event: EventId) -> Result<()> {
         self.check_thread()?;
-        let wait = |driver: &dyn Driver| driver.event_synchronize(event).map(|()| None);
+        let wait = |driver: &dyn Libraries| driver.event_synchronize(event).map(|()| None);
         self.submit(StreamId::default_of(device), EventKind::EventSynchronize { event }, wait)
     }
 
@@ -65,7 +63,7 @@ impl Cuda {
         self.driver.event_elapsed(start, end).map_err(|error| self.error(error))
     }
 
-    /// Makes later work of one stream wait for the earlier work of another.
+    /// Makes later work of one stream wait for earlier work of another.
     pub(super) fn order(&self, earlier: StreamId, later: StreamId) -> DriverResult<()> {
         let event = self.driver.event_create(earlier.device, false)?;
         let recorded = self.driver.event_record(event, earlier);
@@ -75,7 +73,7 @@ impl Cuda {
         ordered.and(destroyed)
     }
 
-    /// Like `order`, for callers that are not inside a driver call.
+    /// Like `order`, for callers outside a driver call.
     pub fn wait_stream(&self, later: StreamId, earlier: StreamId) -> Result<()> {
         self.check_thread()?;
         if later == earlier {
@@ -86,10 +84,8 @@ impl Cuda {
     }
 }
 
-/// The number of streams in a device's pool.
 const POOL: usize = 32;
 
-/// The pool of a device's streams.
 #[derive(Default)]
 pub struct StreamPool {
     /// Created on first use.

@@ -2,25 +2,22 @@
 
 use std::str::FromStr;
 
-use super::Cuda;
-use crate::base::error::gpu::{GpuError, Result};
+use super::{Cuda, Result};
+use crate::base::error::GpuError;
 use crate::base::lock::lock;
 use crate::host::host_context::HostContext;
 use crate::host::scope;
 
-/// The reaction to an operation that makes the host wait for a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncDebugMode {
-    /// The host waits.
     #[default]
     Default,
-    /// The host waits, and the machine warns, once for each line of the program.
+    /// The host waits, and the machine warns once for each line of the program.
     Warn,
-    /// The operation returns an error, and does nothing.
+    /// The operation returns an error, and has no effect.
     Error,
 }
 
-/// `default`, `warn` or `error`, as PyTorch names them.
 impl FromStr for SyncDebugMode {
     type Err = GpuError;
 
@@ -35,7 +32,6 @@ impl FromStr for SyncDebugMode {
 }
 
 impl Cuda {
-    /// Called before the host waits.
     pub fn check_sync(&self) -> Result<()> {
         let mode = *lock(self.sync_debug());
         if mode == SyncDebugMode::Default {

@@ -1,14 +1,14 @@
-//! The recent activity of a device, as the counters of a real one would report it.
+//! The recent activity of a device, for monitors.
 //!
-//! Real counters are averaged over a sample period of between a sixth of a second and a second. Programs on a simulated
+//! Real counters are averages over a sample period of a sixth of a second to one second. Programs on a simulated
 //! machine are short, so its period is short too. It always ends now.
 
 use std::collections::VecDeque;
 
 use super::card::SimulatedDevice;
 use super::cost;
-use super::op::{CopyTask, End, Task};
 use super::profile::Profile;
+use super::task::{CopyTask, End, Task};
 use crate::base::process::Process;
 use crate::base::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
 use crate::contract::driver::Engine;
@@ -16,22 +16,21 @@ use crate::contract::driver::Engine;
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 4_000_000;
 
-/// The number of threads per multiprocessor that the registers of a good matrix product leave room for.
+/// Threads per multiprocessor for which a good matrix product has registers.
 const GEMM_THREADS: f64 = 256.0;
 
-/// A piece of work, and what it occupies.
 #[derive(Clone, Copy)]
 struct BusyPiece {
     start: u64,
     end: u64,
     engine: Engine,
-    /// The nanoseconds in which it moves bytes of the device's memory.
+    /// Nanoseconds in which it moves bytes of the device's memory.
     moving: f64,
-    /// The bytes that cross the bus.
+    /// Bytes over the bus.
     bus: u64,
-    /// The fraction of the multiprocessors that run one of its blocks.
+    /// The fraction of multiprocessors with one of its blocks.
     multiprocessors: f64,
-    /// Its threads as a fraction of those that the device can hold.
+    /// Its threads as a fraction of the device's maximum.
     threads: f64,
 }
 
@@ -50,7 +49,6 @@ impl BusyPiece {
                 (cost::convolution_bytes(task), cost::convolution_pieces(profile, task), GEMM_THREADS)
             }
             Task::Memset { bytes, .. } => (*bytes as u64, blocks_of(*bytes), BLOCK),
-            // A copy within the device reads and writes its memory.
             Task::Copy(CopyTask { bytes, .. }) if engine == Engine::Compute => {
                 (2 * *bytes as u64, blocks_of(*bytes), BLOCK)
             }
@@ -73,26 +71,24 @@ impl BusyPiece {
         }
     }
 
-    /// The part of it between two moments: in nanoseconds, and as a fraction of the whole.
+    /// Its part between two times: in nanoseconds, and as a fraction.
     fn within(&self, from: u64, to: u64) -> (f64, f64) {
         let time = self.end.min(to).saturating_sub(self.start.max(from)) as f64;
         (time, time / (self.end - self.start).max(1) as f64)
     }
 }
 
-/// The threads per block of fills and of copies within the device. Each thread handles four bytes.
+/// Threads per block of fills and of copies within the device. Each thread handles four bytes.
 const BLOCK: f64 = 256.0;
 
 fn blocks_of(bytes: usize) -> f64 {
     (bytes as f64 / 4.0 / BLOCK).ceil().max(1.0)
 }
 
-/// The recent work of a device.
 #[derive(Default)]
 pub(super) struct Activity(VecDeque<BusyPiece>);
 
 impl Activity {
-    /// Records a piece of work that has run.
     pub(super) fn note(&mut self, profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) {
         while self.0.front().is_some_and(|first| first.end + PERIOD < end) {
             self.0.pop_front();
@@ -101,14 +97,13 @@ impl Activity {
     }
 }
 
-/// Fractions of the sample period.
 #[derive(Default)]
 struct Shares {
     compute: f64,
     moving: f64,
     multiprocessors: f64,
     threads: f64,
-    /// Bytes.
+    /// In bytes.
     to_device: f64,
     to_host: f64,
 }
@@ -131,8 +126,7 @@ impl Shares {
     }
 }
 
-/// What a monitor reports about a device now. `running` is the current work: the task, the engine that runs it, and its
-/// start and end.
+/// A monitor's readings of a device. `running` is the current work: the task, its engine, its start and end.
 pub(super) fn monitor<'a>(
     (index, device): (usize, &SimulatedDevice),
     now: u64,
@@ -180,7 +174,7 @@ fn process(process: Process) -> GpuProcess {
     GpuProcess {
         pid: process.pid,
         name: process.name.into_owned(),
-        // The other one is a browser: it draws.
+        // The other process is a browser, which draws.
         kind: if process.is_this { ProcessKind::Compute } else { ProcessKind::Both },
         used_memory: Some(process.used_memory),
         is_this: process.is_this,

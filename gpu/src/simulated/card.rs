@@ -10,48 +10,43 @@ use crate::base::process::Process;
 use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{DriverError, MemoryInfo};
 
-/// The address where the memory of device 0 begins; that of each further device begins [`APART`] later. Addresses have
-/// 48 bits, as on current GPUs.
+/// The base address of device 0. The next device begins [`APART`] later. As on current GPUs, addresses have 48 bits.
 const BASE: u64 = 0x0a00_0000_0000;
 const APART: u64 = 0x0100_0000_0000;
 
-/// Memory is mapped in pages of 2 MiB. CUDA puts several small blocks on one page; here each block has its own.
+/// Memory is mapped in pages of 2 MiB. Each block has separate pages, unlike small blocks in CUDA.
 const PAGE: u64 = 2 << 20;
 
-/// The other process that uses a simulated GPU, if there is one: most often it is the browser.
+/// The other process on a simulated GPU, if there is one.
 const BROWSER: Process =
     Process { pid: 2112, name: Cow::Borrowed("/opt/google/chrome/chrome"), used_memory: 0, is_this: false };
 
-/// The program itself. Its process id is made up, so that it is the same in every run.
+/// This program. Its process id is constant, so that output is the same in every run.
 const THIS_PROGRAM: Process =
     Process { pid: 4242, name: Cow::Borrowed("todevice"), used_memory: 0, is_this: true };
 
-/// The device that an address belongs to; `None` for a host address.
+/// The device of an address. `None` for a host address.
 pub(super) fn index_of(address: u64) -> Option<usize> {
     (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
 }
 
 pub(super) struct SimulatedDevice {
     pub(super) profile: &'static Profile,
-    /// The memory in bytes, which may be less than the profile's.
+    /// In bytes. May be less than the profile's.
     total: u64,
-    /// The part of that memory, in bytes, that another process holds.
     others: u64,
-    /// The number of the process that uses it.
     process: usize,
     pub(super) memory: AddressSpace,
-    /// Whether it has been used: CUDA creates its context at the first use.
+    /// CUDA creates a device's context at its first use.
     pub(super) used: bool,
-    /// The index among all streams of each of its streams, by stream number.
+    /// The indices of its streams among all streams, by stream number.
     pub(super) streams: Vec<usize>,
-    /// The number of pieces of work queued or running.
     pub(super) queued: usize,
-    /// The error that killed the context. Every later call returns it. If the computer had no memory left for the
-    /// simulation, the context recovers once the program has been told.
+    /// The error that killed the context. Every later call returns it. If the computer had no memory for the
+    /// simulation, the context recovers after the error has been returned.
     pub(super) fault: Option<DriverError>,
-    /// The devices whose memory it was allowed to access.
+    /// The devices whose memory it may access.
     pub(super) peers: Vec<usize>,
-    /// Its recent work.
     pub(super) activity: Activity,
 }
 
@@ -93,7 +88,7 @@ impl SimulatedDevice {
         }
     }
 
-    /// The memory that this program uses: CUDA's context and the program's own allocations.
+    /// The bytes of CUDA's context and of this program's allocations.
     fn taken(&self) -> u64 {
         self.profile.context.value as u64 + self.memory.taken()
     }
@@ -114,7 +109,6 @@ impl SimulatedDevice {
         processes
     }
 
-    /// Whether a block of that size can be allocated.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         bytes as u64 <= self.total && self.memory.size_of(bytes) <= self.memory_info().free
     }

@@ -1,8 +1,7 @@
-//! Kernels that the program has compiled itself. They have no twin: an interpreter runs them.
+//! Kernels compiled by the program. They have no twin: an interpreter runs them.
 //!
-//! The interpreter tells a kernel's duration from what the kernel does, so it runs when the kernel begins, on a copy of
-//! its tensors. The bytes that have changed are written when the kernel ends. (Other work may have written to other bytes
-//! of the same tensor.)
+//! The interpreter determines the duration, so it runs when the kernel begins, on a copy of the tensors. The changed
+//! bytes are written when the kernel ends. (Other work may have written other bytes of the same tensor.)
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,17 +13,15 @@ use crate::base::sort;
 use crate::contract::driver::DriverResult;
 use crate::contract::interpreter::{Cost, InterpretedKernel, Region};
 
-/// A launch that is queued or running.
 pub(super) struct Compiled {
     pub(super) launch: CompiledLaunch,
     kernel: Arc<dyn InterpretedKernel>,
-    /// Its cost, once it has begun.
+    /// Set when it begins.
     pub(super) cost: Cost,
-    /// Its tensors before and after it, once it has begun.
+    /// Its tensors before and after the run, set when it begins.
     ran: DriverResult<Vec<[Region; 2]>>,
 }
 
-/// The memory of a launch's tensors.
 pub(super) fn accesses(launch: &CompiledLaunch) -> impl Iterator<Item = Access> {
     launch.arguments.iter().filter_map(|argument| match argument {
         Passed::Memory { pointer, bytes, is_written } if *bytes > 0 => {
@@ -39,7 +36,7 @@ impl Compiled {
         Compiled { launch, kernel, cost: Cost::default(), ran: Ok(Vec::new()) }
     }
 
-    /// Interprets it on the memory as it is now. Returns its duration.
+    /// Interprets the kernel on the current memory. Returns its duration.
     pub(super) fn begin(&mut self, memory: &mut AddressSpace) -> u64 {
         self.ran = self.interpret(memory);
         self.cost.nanoseconds
@@ -52,14 +49,14 @@ impl Compiled {
             after.push(Region { address, bytes });
         }
         let before: Vec<_> = after.iter().map(|region| region.bytes.clone()).collect();
-        // As for a twin: a panic is a bug of the interpreter, and becomes a failed launch.
+        // As for a twin, a panic becomes a failed launch.
         let ran = catch_unwind(AssertUnwindSafe(|| self.kernel.run(&self.launch, &mut after)));
         self.cost = ran.unwrap_or_else(|_| Err(errors::launch_failure(self.launch.name.to_owned())))?;
         let both = |(after, bytes): (Region, Vec<u8>)| [Region { address: after.address, bytes }, after];
         Ok(after.into_iter().zip(before).map(both).collect())
     }
 
-    /// Writes the bytes that it has changed, or returns its error.
+    /// Writes the changed bytes, or returns the kernel's error.
     pub(super) fn end(&self, memory: &mut AddressSpace) -> DriverResult<()> {
         for [before, after] in self.ran.as_ref().map_err(Clone::clone)? {
             if before.bytes != after.bytes {
@@ -73,7 +70,7 @@ impl Compiled {
     }
 }
 
-/// The addresses and sizes of a launch's tensors, with those that overlap merged.
+/// The addresses and sizes of a launch's tensors. Overlapping ones are merged.
 fn regions(launch: &CompiledLaunch) -> Vec<(u64, usize)> {
     let mut ranges: Vec<(u64, usize)> =
         accesses(launch).map(|access| (access.address, access.bytes)).collect();

@@ -1,8 +1,6 @@
-//! Convolutions on a simulated GPU: the algorithms and their cost. The caller supplies the computation
-//! ([`Conv::twin`]).
+//! Convolutions on a simulated GPU: algorithms and costs. The caller supplies the computation ([`Conv::twin`]).
 //!
-//! They model cuDNN's algorithms of the same names, as far as those are known. Each sums in an order of its own, so no
-//! two give the same bits.
+//! The algorithms model cuDNN's of the same names. Each sums in a different order, so no two give the same bits.
 //!
 //! | pass | algorithm | method | workspace |
 //! | --- | --- | --- | --- |
@@ -25,10 +23,10 @@ use crate::base::dtype::DType;
 use crate::base::sort;
 use crate::contract::driver::DriverResult;
 
-/// The version of cuDNN whose algorithms are modelled.
+/// The modelled version of cuDNN.
 pub const VERSION: usize = 91_900;
 
-/// The algorithms of a pass, each with cuDNN's number for it.
+/// The algorithms of a pass, with cuDNN's numbers.
 pub fn ways(pass: ConvPass) -> &'static [(u32, Way)] {
     match pass {
         ConvPass::Forward => &[(1, Way::Implicit), (2, Way::Explicit), (7, Way::Winograd)],
@@ -37,7 +35,6 @@ pub fn ways(pass: ConvPass) -> &'static [(u32, Way)] {
     }
 }
 
-/// A convolution by an algorithm.
 #[derive(Clone, Copy)]
 pub struct Convolution {
     pub conv: Conv,
@@ -45,7 +42,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution as the card computes it. Errors if the card does not have the algorithm.
+    /// Adapts a convolution to the card. Fails if the card does not have the algorithm.
     pub fn new(profile: &Profile, conv: &Conv, algorithm: &ConvAlgorithm) -> DriverResult<Convolution> {
         let way = ways(conv.pass).iter().find(|(number, _)| *number == algorithm.number);
         let (_, way) = way.ok_or_else(errors::invalid_value)?;
@@ -53,7 +50,7 @@ impl Convolution {
         Ok(Convolution { conv: Conv { tf32, ..*conv }, way: *way })
     }
 
-    /// The sizes as those of matrix products: m, n, k and the number of products.
+    /// The sizes of the matrix products: m, n, k and their number.
     pub fn as_product(&self) -> [usize; 4] {
         let ConvShape { n, c, h, w, k, r, s, groups, .. } = self.conv.shape;
         let [p, q] = self.conv.shape.out();
@@ -65,13 +62,13 @@ impl Convolution {
         }
     }
 
-    /// The size of the workspace in bytes.
+    /// In bytes.
     pub fn workspace(&self) -> usize {
         let shape = &self.conv.shape;
         let [m, n, k, groups] = self.as_product();
         match (self.way, self.conv.pass) {
             (Way::Disorder, _) => 0,
-            // A partial sum for each piece of the long sum, added in order at the end.
+            // A partial sum for each piece of the long sum, added in order.
             (Way::Implicit, ConvPass::BackwardFilter) => {
                 let pieces = cost::ordered_pieces(k);
                 if pieces > 1 { pieces * m * n * groups * 4 } else { 0 }
@@ -93,7 +90,6 @@ impl Convolution {
         }
     }
 
-    /// The memory that it accesses: two operands and the result.
     pub(super) fn accesses(&self) -> [Access; 3] {
         let Conv { pass, shape, dtype, a, b, out, .. } = self.conv;
         let [x, weight, y] = shape.elements();
@@ -111,21 +107,19 @@ impl Convolution {
     }
 }
 
-/// Whether Winograd's algorithm can be used.
 fn winograd_fits(shape: &ConvShape) -> bool {
     let plain = shape.stride == [1, 1] && shape.dilation == [1, 1] && shape.groups == 1;
     plain && [shape.r, shape.s] == [3, 3] && shape.padding.iter().all(|zeros| *zeros <= 2)
 }
 
-/// The number of elements of the transformed image, kernel and result together.
+/// Elements of the transformed image, kernel and result.
 fn winograd_transformed(shape: &ConvShape, pass: ConvPass) -> usize {
     let shape = shape.as_forward(pass);
     let tiles = shape.winograd_tiles();
     ConvShape::WINOGRAD_TILE * (shape.c * tiles + shape.k * shape.c + shape.k * tiles)
 }
 
-/// All algorithms for a convolution, ordered by a rule of thumb. The rule knows the sizes but not the card, so it can
-/// be wrong; benchmark mode finds out.
+/// Lists the algorithms by a rule of thumb. It ignores the card, so benchmark mode may find a better one.
 pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     let algorithm = |(number, way): &(u32, Way)| {
         let none =
@@ -137,7 +131,7 @@ pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     let many_channels = conv.shape.c.min(conv.shape.k) >= 64;
     let rank = |way: Way| match (way, conv.pass) {
         (Way::Winograd, _) if many_channels => 0,
-        // A long sum with a small result: only its parts are enough work for all multiprocessors.
+        // A long sum with a small result: only its parts occupy all multiprocessors.
         (Way::Disorder, ConvPass::BackwardFilter) => 1,
         (Way::Implicit, _) => 2,
         (Way::Winograd, _) => 3,
@@ -147,7 +141,7 @@ pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     found.into_iter().map(|(_, algorithm)| algorithm).collect()
 }
 
-/// Computes a convolution. `order` is the seed of the order in which [`Way::Disorder`] adds partial sums.
+/// `order` is the seed of the order in which [`Way::Disorder`] adds partial sums.
 pub(super) fn execute(memory: &mut AddressSpace, convolution: &Convolution, order: u64) -> DriverResult<()> {
     let Convolution { conv, way } = convolution;
     match &mut memory.borrow(&convolution.accesses())?[..] {

@@ -1,16 +1,15 @@
 //! The driver calls that copy memory.
 
 use super::engine::SimulationState;
-use super::op::{CopyTask, End, Task};
+use super::task::{CopyTask, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
 use crate::contract::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 
-/// The largest pageable copy to the device, in bytes, that goes through the command buffer: the call does not wait for
-/// the stream.
+/// Pageable copies to the device up to this size go through the command buffer, without waiting for the stream.
 const SMALL_PAGEABLE: usize = 64 << 10;
 
 impl Simulated {
-    /// Reads page-locked memory when the engine gets to it, and pageable memory before the call returns.
+    /// Reads page-locked memory when the copy runs, and pageable memory before the call returns.
     pub(super) fn host_to_device(
         &self,
         stream: StreamId,
@@ -34,7 +33,7 @@ impl Simulated {
             HostSource::Pageable(source) => source.get(..bytes).ok_or_else(errors::invalid_value)?,
         };
 
-        // Through the driver's staging memory, which is the source from here on.
+        // From here on, the driver's staging buffer is the source.
         let small = bytes <= SMALL_PAGEABLE;
         let duration = if small {
             self.clock.advance(self.host.staging.time_of(bytes as u64) as u64);
@@ -52,13 +51,13 @@ impl Simulated {
         let submitted = submit_copy(&mut state, stream, engine, duration, copy);
         state.pinned.give_back(block)?;
         if !small {
-            // The engine follows the host piece by piece and finishes shortly after it.
+            // The engine follows the host piece by piece, and finishes shortly after it.
             self.clock.advance(duration - profile.copy_latency.nanoseconds());
         }
         submitted
     }
 
-    /// Writes page-locked memory when the engine gets to it, and pageable memory before the call returns.
+    /// Writes page-locked memory when the copy runs, and pageable memory before the call returns.
     pub(super) fn device_to_host(
         &self,
         stream: StreamId,
@@ -114,7 +113,7 @@ impl Simulated {
         submit_copy(&mut state, stream, (device, Engine::Compute, 0), duration, copy)
     }
 
-    /// Copies over the link if one device may access the other's memory, else down to the host and up again.
+    /// Copies over the link if one device may access the other's memory, else through the host.
     pub(super) fn across_devices(
         &self,
         stream: StreamId,
@@ -143,7 +142,7 @@ impl Simulated {
             return submit_copy(&mut state, stream, link, duration, CopyTask { from, to, bytes });
         }
 
-        // Through the host: down from one, up to the other.
+        // Down from one device, and up to the other.
         let block = state.pinned.take_staging(bytes)?;
         let down = CopyTask { from, to: End::Pinned(block), bytes };
         let up = CopyTask { from: End::Pinned(block), to, bytes };
@@ -160,7 +159,7 @@ impl Simulated {
     }
 }
 
-/// Queues a copy. `duration` is the time that the engine takes.
+/// `duration` is the engine's time.
 fn submit_copy(
     state: &mut SimulationState,
     stream: usize,

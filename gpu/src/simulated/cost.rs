@@ -1,8 +1,7 @@
-//! How long work takes on a device, in nanoseconds: a roofline model, with the losses of small work.
+//! The durations of work on a device, in nanoseconds: a roofline model, with the losses of small work.
 //!
-//! A kernel moves its bytes at the speed of the memory or does its arithmetic at the speed of the processors, whichever
-//! takes longer. It needs enough threads for either: with a quarter of the threads that hide the memory latency, it
-//! gets a quarter of the bandwidth. And no kernel is shorter than an empty one.
+//! A kernel is limited by memory or by arithmetic, whichever takes longer. With a quarter of the threads that hide the
+//! memory latency, it gets a quarter of the bandwidth. No kernel is shorter than an empty one.
 
 use todevice_figures::product::{self, INNER, tiles_of};
 
@@ -17,16 +16,14 @@ use crate::base::kernel::Work;
 use crate::base::random::mix;
 use crate::contract::driver::Engine;
 
-/// The number of threads that a multiprocessor needs to keep memory and arithmetic busy: a quarter of what one of an
-/// H200 can hold. With the independent loads of each thread, this is enough to cover the memory latency.
+/// Threads per multiprocessor that keep memory and arithmetic busy: a quarter of the maximum of an H200. With the
+/// independent loads of each thread, they hide the memory latency.
 const SATURATING_THREADS: f64 = 512.0;
 
-/// The fraction of their speed that tensor cores attain when a size of the product is not a multiple of 16 bytes, so
-/// that rows begin in the middle of a 16-byte load. (A guess; NVIDIA's guide to mixed precision recommends such
-/// multiples.)
+/// The fraction of tensor cores' speed if a size of the product is not a multiple of 16 bytes, so that rows begin in
+/// the middle of a 16-byte load. (A guess. NVIDIA's guide to mixed precision recommends such multiples.)
 const MISFIT: f64 = 0.5;
 
-/// The time of a kernel with `grid` blocks of `block` threads.
 pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
     let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
@@ -35,13 +32,12 @@ pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     smallest(profile, memory.max(arithmetic) / filled)
 }
 
-/// The time of a matrix product.
 pub fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
     let (sizes, pace) = sizes_and_pace(profile, gemm);
     product::time(profile, gemm.work().bytes, sizes, pace)
 }
 
-/// The number of pieces of a product that the multiprocessors share.
+/// The pieces of a product that the multiprocessors share.
 pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
     let (sizes, pace) = sizes_and_pace(profile, gemm);
     tiles_of(profile, sizes, pace, u64::MAX).1
@@ -52,22 +48,22 @@ fn sizes_and_pace(profile: &Profile, gemm: &Gemm) -> ([u64; 4], f64) {
     (sizes, product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]))
 }
 
-/// The fraction of its speed that remains to a product that reads an image in place, because of the index arithmetic.
+/// The fraction of its speed that a product attains if it reads an image in place, because of index arithmetic.
 const IN_PLACE: f64 = 0.85;
 
-/// The maximum number of pieces of a long sum that must be made in order; a second step adds the pieces.
+/// The maximum number of ordered pieces of a long sum. A second step adds the pieces.
 const ORDERED: usize = 8;
 
-/// The number of pieces in which a gradient is summed over `positions` positions, if the order matters.
+/// The pieces of a gradient's sum over `positions` positions, if the order is fixed.
 pub(super) fn ordered_pieces(positions: usize) -> usize {
     positions.div_ceil(INNER as usize).clamp(1, ORDERED)
 }
 
-/// The time of a convolution: that of its matrix product, plus or minus what its algorithm adds or saves.
+/// The time of a convolution: its matrix product, and the costs or savings of its algorithm.
 pub fn convolution(profile: &Profile, task: &Convolution) -> u64 {
     let (arithmetic, _) = convolution_tiling(profile, task);
     let memory = profile.dram.time_of(convolution_bytes(task)) / profile.dram_factor.value;
-    // Before and after the product, kernels write the columns or transform the image, the weight and the result.
+    // Other kernels write the columns, or transform the image, the weight and the result.
     let kernels = match task.way {
         Way::Implicit | Way::Disorder => 1,
         Way::Explicit => 2,
@@ -77,7 +73,7 @@ pub fn convolution(profile: &Profile, task: &Convolution) -> u64 {
     profile.smallest_kernel.nanoseconds() + between + memory.max(arithmetic) as u64
 }
 
-/// The bytes that a convolution moves: its operands, and what it writes to its workspace and reads back.
+/// The bytes of the operands, and of the workspace, which is written and read.
 pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
     let table =
         matches!((task.way, task.conv.pass), (Way::Implicit, ConvPass::Forward | ConvPass::BackwardData));
@@ -85,7 +81,6 @@ pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
     task.conv.shape.work(task.conv.dtype).bytes + workspace
 }
 
-/// The number of pieces of a convolution that the multiprocessors share.
 pub(super) fn convolution_pieces(profile: &Profile, task: &Convolution) -> f64 {
     convolution_tiling(profile, task).1
 }
@@ -103,8 +98,7 @@ fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
             let most = if conv.pass == ConvPass::BackwardFilter { ORDERED as u64 } else { whole };
             tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, most)
         }
-        // 16 products for each 2×2 tile of the result, over all channels. In single precision: the transforms would
-        // lose too much accuracy in any shorter type.
+        // 16 products for each 2×2 tile of the result, over all channels, in single precision.
         Way::Winograd => {
             let [p, q] = conv.shape.out();
             let (rows, columns) =
@@ -116,12 +110,11 @@ fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
     }
 }
 
-/// The time of a fill.
 pub fn memset(profile: &Profile, bytes: usize) -> u64 {
     smallest(profile, profile.dram.time_of(bytes as u64) / profile.dram_factor.value)
 }
 
-/// The time of a copy within the device: each byte is read and written.
+/// Each byte is read and written.
 pub fn copy_within(profile: &Profile, bytes: usize) -> u64 {
     memset(profile, 2 * bytes)
 }
@@ -137,23 +130,21 @@ pub fn copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
 }
 
-/// The time of a copy to or from pageable memory, which passes through a few KiB of staging memory.
+/// The time of a copy to or from pageable memory, through a few KiB of staging memory.
 pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     let to_device = engine == Engine::HostToDevice;
     let bandwidth = if to_device { &profile.pageable_to_device } else { &profile.pageable_to_host };
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
 }
 
-/// The time of a collective of `ranks` devices, each of which contributes `bytes` bytes, once all have reached it.
+/// The time of a collective of `ranks` devices with `bytes` bytes each, once all have reached it.
 ///
-/// A ring has a link from each rank to the next. An all-reduce goes round it twice. The data is cut into as many parts
-/// as there are ranks, and each time all but one of the parts cross every link. A tree (in fact two, so that all links
-/// are busy) moves all the data up and down, in as few steps as its height. The faster of the two is used. Each step
-/// has the latency of a copy.
+/// A ring has a link from each of n ranks to the next. An all-reduce goes round it twice, each time with all but one of
+/// n parts. A tree (in fact two, so that all links are busy) moves all data up and down, in as few steps as its height.
+/// The faster one is used. Each step has the latency of a copy.
 ///
-/// Cards that are not peers, or may not use peer access, go through the host: down from one card and then up to the
-/// next. The model leaves out that all cards share the host's memory and some share a switch, and that a collective
-/// occupies multiprocessors.
+/// Cards without peer access go through the host: down from one card and up to the next. The model omits that cards
+/// share the host's memory and switches, and that a collective occupies multiprocessors.
 pub fn collective(
     profile: &Profile,
     uses_p2p: bool,
@@ -192,21 +183,20 @@ pub fn collective(
     ways.iter().map(time).rfind(|other| other.total() < ring.total()).unwrap_or(ring)
 }
 
-/// The time of `cudaMalloc`, without the wait for the device.
+/// Without the wait for the device.
 pub fn malloc(profile: &Profile, bytes: usize) -> u64 {
     let mebibytes = bytes as f64 / 1048576.0;
     profile.malloc.nanoseconds() + (profile.malloc_growth.value * mebibytes * 1e3) as u64
 }
 
-/// Varies the duration of a piece of work by up to a fifth either way, depending on `seed`.
+/// Varies a duration by up to a fifth, depending on `seed`.
 pub fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
     let Some(seed) = seed else { return duration };
     let part = (mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(op)) >> 11) as f64 / (1u64 << 53) as f64;
     (duration as f64 * (0.8 + 0.4 * part)) as u64
 }
 
-/// The speed of matrix products in a dtype on all multiprocessors together, in floating point operations per
-/// nanosecond. `sizes` are the possible row lengths of the operands.
+/// Floating point operations per nanosecond of matrix products. `sizes` are the possible row lengths of the operands.
 fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) -> f64 {
     let tensor_cores = match dtype {
         DType::F16 => &profile.tensor_f16,
@@ -215,7 +205,7 @@ fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) ->
         dtype => return peak(profile, dtype == DType::F64).value * profile.gemm_factor.value,
     };
     if tensor_cores.value == 0.0 {
-        // The operands are converted as they are loaded and multiplied in single precision.
+        // The operands are converted when they are loaded, and multiplied in single precision.
         return profile.fp32.value * profile.gemm_factor.value;
     }
     let fits = sizes.iter().all(|size| size.is_multiple_of(16 / dtype.size()));
@@ -223,7 +213,7 @@ fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) ->
     tensor_cores.value * profile.tensor_factor.value * pace
 }
 
-/// Whether the tensor cores of a card take f32 operands, rounded to TF32.
+/// Whether the card's tensor cores take f32 operands, rounded to TF32.
 pub(super) fn has_tf32(profile: &Profile) -> bool {
     profile.tensor_tf32.value > 0.0
 }
@@ -243,8 +233,7 @@ mod tests {
     use super::*;
     use crate::host::host_profile::LAPTOP_8_CORES;
 
-    /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with
-    /// all.
+    /// Formulas to check by hand: a ring goes round twice with all but one part, a tree up and down with all.
     #[test]
     fn a_collective_takes_what_the_ring_or_the_tree_takes() {
         use crate::base::collective::ReduceOp;
@@ -256,7 +245,7 @@ mod tests {
         };
         // 10 MB at 10 GB/s: half of the data twice, in two steps.
         assert_eq!(of(&T4, 10_000_000, 2), (Algorithm::Ring, 2_500 + 2 * 2_000, 1_000_000));
-        // 7/8 of the data twice, in 14 steps; the tree would move all of it twice.
+        // 7/8 of the data twice, in 14 steps. The tree would move all of it twice.
         assert_eq!(of(&T4, 10_000_000, 8), (Algorithm::Ring, 2_500 + 14 * 2_000, 1_750_000));
         // A kibibyte on NVLink: three steps up and three down.
         assert_eq!(of(&H200, 1024, 8), (Algorithm::Tree, 2_000 + 6 * 1_500, 2 * 1024 / 380));
@@ -272,7 +261,6 @@ mod tests {
         squares(1, size)
     }
 
-    /// The time a user waits: the call, the launch latency, the product and the synchronization.
     fn on_device(profile: &Profile, size: usize) -> u64 {
         LAPTOP_8_CORES.launch.nanoseconds()
             + profile.launch_latency.nanoseconds()
@@ -307,7 +295,7 @@ mod tests {
             gemm_.work().flops as f64 / gemm(profile, &gemm_) as f64
         };
         use DType::{BF16, F16, F32};
-        // The simulation also lacks what a T4 lacks.
+        // A T4 has no tensor cores for TF32 and bf16.
         assert!(pace(&T4, F16, false, 4096) > 5.0 * pace(&T4, F32, false, 4096));
         assert_eq!(pace(&T4, F32, true, 4096), pace(&T4, F32, false, 4096));
         assert!((pace(&T4, BF16, false, 4096) / pace(&T4, F32, false, 4096) - 1.0).abs() < 0.01);
@@ -315,10 +303,9 @@ mod tests {
             let [single, tf32] = [false, true].map(|tf32| pace(profile, F32, tf32, 8192));
             assert!(tf32 > 1.1 * single && pace(profile, BF16, false, 8192) > 1.8 * tf32, "{}", profile.key);
             assert_eq!(pace(profile, F16, false, 8192), pace(profile, BF16, false, 8192));
-            // With one more row, the neighbouring rows begin in the middle of a 16-byte load.
+            // With one more row, neighbouring rows begin in the middle of a 16-byte load.
             assert!(pace(profile, F16, false, 4097) < 0.6 * pace(profile, F16, false, 4096));
         }
-        // Other costs dominate small products.
         assert!(pace(&H200, F16, false, 16) < 1.2 * pace(&H200, F32, false, 16));
     }
 

@@ -1,7 +1,5 @@
-//! The state of the simulation: streams, engines, and the work on them. It queues work and carries it out;
-//! `schedule.rs` decides the order.
-//!
-//! Work of several processes is the exception, and `together.rs` handles it.
+//! The state of the simulation: streams, engines and their work. This file queues and runs work, `schedule.rs` orders
+//! it, and `together.rs` handles work of several processes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +12,10 @@ use super::cost;
 use super::errors;
 use super::events::SimulatedEvents;
 use super::execute;
-use super::op::{End, Head, Op, Queue, Task};
 use super::peers::{P2p, lose_packets};
 use super::pinned::PinnedSpace;
 use super::races::Races;
+use super::task::{End, Task};
 use super::together::Together;
 use crate::base::random::mix;
 use crate::base::reading::Gpu;
@@ -26,13 +24,13 @@ use crate::contract::interpreter::InterpretedKernel;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
-/// The maximum number of pieces of work queued on a device. Beyond that, the host waits.
+/// The maximum number of pieces of work queued on a device. The host waits for room.
 pub(super) const LAUNCH_QUEUE: usize = 1024;
 
-/// The maximum number of spans kept until someone asks for them; the latest are kept.
+/// The maximum number of spans. The latest are kept.
 const MOST_SPANS: usize = 1 << 18;
 
-/// The number of engines that every device has: those of [`Engine`] except the links to peers.
+/// The engines of every device: those of [`Engine`] except the links to peers.
 const OWN_ENGINES: usize = 3;
 
 pub(super) struct SimulationState {
@@ -44,24 +42,57 @@ pub(super) struct SimulationState {
     pub(super) pinned: PinnedSpace,
     pub(super) events: SimulatedEvents,
     pub(super) races: Races,
-    /// The streams that have work.
     pub(super) active: Vec<usize>,
     pub(super) engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
-    /// The first halves of copies whose second half is the next piece of work. Both belong to one call and share its
-    /// number.
+    /// Copies whose second half is the next piece of work. Both halves belong to one call.
     pub(super) first_halves: Vec<OpId>,
     pub(super) together: Together,
-    /// The kernels that the program has compiled itself, by number.
     pub(super) compiled: Vec<Arc<dyn InterpretedKernel>>,
 }
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct EngineState {
     pub(super) busy: bool,
-    /// The earliest time at which it can begin the next piece of work.
+    /// The earliest start of its next work.
     pub(super) free_at: u64,
+}
+
+/// A queue of work, done in order.
+pub(super) struct Queue {
+    pub(super) id: StreamId,
+    /// Whether it keeps order with the default stream.
+    pub(super) blocking: bool,
+    pub(super) queue: VecDeque<Op>,
+    pub(super) head: Head,
+    /// The end of its last work that has run.
+    pub(super) ended: u64,
+}
+
+/// The progress of the first piece of work of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It waits for work in other streams, or there is no work.
+    Waiting,
+    /// An engine may take it, from that time on.
+    Ready(u64),
+    /// It has reached a collective at that time, and other processes may not have.
+    Arrived(u64),
+    /// `slices` parts are done, and the next will be at `next`.
+    Running { start: u64, slices: usize, next: u64 },
+}
+
+/// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
+/// those at the time when it runs.
+pub(super) struct Op {
+    pub(super) id: OpId,
+    /// The earliest time at which it can begin: the host needs time to tell the device.
+    pub(super) earliest: u64,
+    pub(super) duration: u64,
+    /// The engine that runs it; `None` for markers in the stream, which take no time.
+    pub(super) engine: Option<usize>,
+    pub(super) task: Task,
 }
 
 impl SimulationState {
@@ -104,7 +135,7 @@ impl SimulationState {
         id
     }
 
-    /// The index of an engine of a device. `peer` selects the link.
+    /// The index of a device's engine. `peer` selects the link.
     pub(super) fn engine(&self, device: usize, engine: Engine, peer: usize) -> usize {
         let own = match engine {
             Engine::Compute => 0,
@@ -124,7 +155,7 @@ impl SimulationState {
         }
     }
 
-    /// Queues a piece of work. The host may have to wait until there is room.
+    /// Queues a piece of work. The host may have to wait for room.
     pub(super) fn submit(
         &mut self,
         stream: usize,
@@ -135,7 +166,7 @@ impl SimulationState {
         self.submit_not_before(0, (stream, engine), duration, task)
     }
 
-    /// The same, but the work begins no earlier than `then`.
+    /// The same, with the earliest start `then`.
     pub(super) fn submit_not_before(
         &mut self,
         then: u64,
@@ -168,18 +199,17 @@ impl SimulationState {
         Ok(id)
     }
 
-    /// The end of the last work of a device that has run.
     pub(super) fn last_end(&self, device: usize) -> u64 {
         let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
         streams.map(|stream| stream.ended).max().unwrap_or(0)
     }
 
-    /// The error that killed a device's context, if one did.
+    /// Returns the error that killed a device's context, if one did.
     pub(super) fn check(&self, device: usize) -> DriverResult<()> {
         self.devices[device].fault.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether queued work of any device uses the memory of this one.
+    /// Whether queued work of any device uses this device's memory.
     pub(super) fn is_in_use(&self, device: usize) -> bool {
         self.devices[device].queued > 0
             || self.active.iter().any(|stream| {
@@ -188,7 +218,6 @@ impl SimulationState {
             })
     }
 
-    /// What a monitor reports about a device.
     pub(super) fn monitor(&self, device: usize) -> Gpu {
         let running = self.devices[device].streams.iter().filter_map(|stream| {
             let Queue { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
@@ -200,7 +229,6 @@ impl SimulationState {
         activity::monitor((device, &self.devices[device]), self.clock.now(), running)
     }
 
-    /// The error of a wait for work that can never run.
     pub(super) fn deadlock(&self, device: usize) -> DriverError {
         errors::deadlock(self.describe_waiting(device))
     }
@@ -216,7 +244,7 @@ impl SimulationState {
         }
     }
 
-    /// Interprets a compiled kernel that begins: only then is its duration known.
+    /// Interprets a compiled kernel when it begins, which determines its duration.
     pub(super) fn begin(&mut self, stream: usize) {
         let Queue { id, queue, .. } = &mut self.streams[stream];
         if let Some(Op { id: op, duration, task: Task::Compiled(task), .. }) = queue.front_mut() {
@@ -224,7 +252,7 @@ impl SimulationState {
         }
     }
 
-    /// Applies the effect of one slice of a stream's first piece of work.
+    /// Applies one slice of a stream's first piece of work.
     pub(super) fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
         let Queue { id, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return Ok(()) };
@@ -254,7 +282,6 @@ impl SimulationState {
         }
     }
 
-    /// Completes the first piece of work of a stream.
     pub(super) fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
@@ -286,7 +313,7 @@ impl SimulationState {
         self.stamp_all(end);
     }
 
-    /// Kills the context of a device after a fault: nothing that is queued there will run.
+    /// Kills a device's context after a fault. Its queued work will not run.
     pub(super) fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
         self.devices[device].fault = Some(fault);
         self.devices[device].queued = 0;
@@ -317,5 +344,17 @@ impl SimulationState {
                 action(&mut self.pinned, address);
             }
         }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
+        let queue = VecDeque::new();
+        Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
+    }
+
+    /// Whether its work up to and including that piece has run.
+    pub(super) fn has_run(&self, op: OpId) -> bool {
+        self.queue.front().is_none_or(|front| front.id > op)
     }
 }

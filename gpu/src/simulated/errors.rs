@@ -1,4 +1,4 @@
-//! The errors of a CUDA driver, in its own words.
+//! The errors of a CUDA driver.
 
 use crate::contract::driver::DriverError;
 
@@ -14,13 +14,13 @@ pub(super) const fn out_of_memory() -> DriverError {
     plain(2, "cudaErrorMemoryAllocation", "out of memory")
 }
 
-/// The profile has enough memory, but the computer that simulates it does not.
+/// The profile has enough memory, but the computer does not.
 pub(super) fn out_of_host_memory(bytes: usize) -> DriverError {
     let detail = format!("this computer cannot give the {bytes} bytes that the simulated memory needs");
     DriverError { detail: Some(detail), ..out_of_memory() }
 }
 
-/// The computer has no memory for the workspace of a simulated kernel, which hardware does not need.
+/// The computer has no memory for a simulated kernel's workspace, which hardware does not need.
 pub(super) fn out_of_host_memory_in(kernel: &str, bytes: usize) -> DriverError {
     let detail =
         format!("this computer cannot give the {bytes} bytes that the simulated kernel {kernel} works in");
@@ -71,18 +71,17 @@ pub(super) fn launch_failure(kernel: String) -> DriverError {
     DriverError { detail, ..plain(719, "cudaErrorLaunchFailure", "unspecified launch failure") }
 }
 
-/// Not an error of CUDA: stands for the race that was found in the call.
+/// Not a CUDA error: the call found a race.
 pub(super) const fn race() -> DriverError {
     plain(999, crate::contract::races::RACE, "data race")
 }
 
-/// The host waits for work that nothing will ever start.
 pub(super) fn deadlock(waiting: String) -> DriverError {
     let detail = Some(format!("deadlock: {waiting}"));
     DriverError { detail, ..plain(999, "cudaErrorUnknown", "unknown error") }
 }
 
-/// Not an error of CUDA: stands for processes that did not come together.
+/// Not a CUDA error: processes did not meet.
 pub(super) const fn meeting() -> DriverError {
     plain(999, crate::contract::others::MEETING, "ranks did not come together")
 }

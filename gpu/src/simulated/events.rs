@@ -10,12 +10,11 @@ pub(super) struct SimulatedEvent {
     pub(super) record: Option<EventRecord>,
 }
 
-/// The last record of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventRecord {
     pub(super) stream: usize,
     pub(super) op: OpId,
-    /// The time at which the work before it had run, if it has.
+    /// The end of the work before it.
     pub(super) time: Option<u64>,
 }
 
@@ -25,7 +24,7 @@ impl SimulatedEvent {
         self.record.is_none_or(|record| record.time.is_some())
     }
 
-    /// The same at the time `now`: devices may be ahead of the host.
+    /// The same at the host's time `now`, because devices may be ahead.
     pub(super) fn is_complete_at(&self, now: u64) -> bool {
         self.record.is_none_or(|record| record.time.is_some_and(|time| time <= now))
     }
@@ -74,7 +73,7 @@ impl SimulatedEvents {
         slot.and_then(|slot| slot.event.as_mut()).ok_or_else(errors::invalid_handle)
     }
 
-    /// Notes that a record has been reached. The event may have been recorded again since, or destroyed.
+    /// Called when a record is reached. The event may have been recorded again, or destroyed.
     pub(super) fn reached(&mut self, id: EventId, op: OpId, time: u64) {
         let Ok(event) = self.get_mut(id) else { return };
         if let Some(record) = event.record.as_mut().filter(|record| record.op == op) {

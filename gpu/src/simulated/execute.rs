@@ -1,4 +1,4 @@
-//! The effects of work on memory, applied when its time has come.
+//! The effects of work on memory.
 
 use std::array::from_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,22 +9,20 @@ use smallvec::SmallVec;
 use super::card::SimulatedDevice;
 use super::errors;
 use super::memory::{Access, AddressSpace, Bytes};
-use super::op::{CopyTask, End};
 use super::pinned::PinnedSpace;
+use super::task::{CopyTask, End};
 use crate::base::dtype::DType;
 use crate::base::gemm::Gemm;
 use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, TwinError, TwinResult};
 use crate::base::shape::Layout;
 use crate::contract::driver::{DevicePtr, DriverResult};
 
-/// The maximum number of inputs, and of outputs, of a kernel.
 const MOST_OPERANDS: usize = 8;
 
-/// The layout of a scalar that takes the place of a tensor.
+/// The layout of a scalar in place of a tensor.
 static NUMBER: LazyLock<Layout> =
     LazyLock::new(|| Layout::contiguous(&[]).expect("no dimensions are not too many"));
 
-/// Moves part of a copy.
 pub(super) fn copy(
     devices: &mut [SimulatedDevice],
     pinned: &mut PinnedSpace,
@@ -53,7 +51,6 @@ pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes:
     Ok(())
 }
 
-/// Whether the arguments of a launch match the parameters of the kernel.
 pub(super) fn arguments_fit(launch: &Launch) -> bool {
     let parameters = launch.kernel.parameters;
     let fits = |(parameter, argument): (&Parameter, &Argument)| match (parameter, argument) {
@@ -74,9 +71,8 @@ fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
     launch.kernel.parameters.iter().filter(|parameter| kind(parameter)).count()
 }
 
-/// Where the twin reads an input from.
 enum ReadFrom {
-    /// It is the first output.
+    /// In place.
     FirstOutput,
     Memory,
     Value {
@@ -85,7 +81,6 @@ enum ReadFrom {
     },
 }
 
-/// Calls a kernel's twin.
 pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult<()> {
     let operands = || launch.kernel.parameters.iter().zip(&launch.arguments);
     let (mut written, mut output_views) = (SmallVec::<[Access; 6]>::new(), SmallVec::<[&Layout; 4]>::new());
@@ -123,7 +118,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         }
     }
 
-    // Contents that are overwritten completely need not be kept, and a copy of a shared range shares it.
+    // Overwritten contents need not be kept, and a copy of a shared range shares it.
     if let ([output], [view]) = (&written[..], &output_views[..])
         && launch.kernel.is_elementwise()
         && view.is_contiguous()
@@ -139,7 +134,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         memory.discard(output.address, output.bytes);
     }
 
-    // The outputs come first, then the inputs in memory. The caller of the launch ensures that these overlap no output.
+    // Outputs first, then the inputs in memory. The caller of the launch ensures that these overlap no output.
     let mut borrowed = memory.borrow(&accesses)?.into_iter();
     let mut outputs: [Output; MOST_OPERANDS] = from_fn(|_| Output { bytes: &mut [], layout: number });
     for (output, layout) in outputs.iter_mut().zip(&output_views) {
@@ -166,9 +161,8 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     run(|| launch.kernel.symbol(), || (launch.kernel.twin)(arguments))
 }
 
-/// Runs a twin. An error means a failed assertion on the device, unless the computer had no memory for the twin's
-/// workspace. A panic is a bug in the twin. It must not leave the simulation halfway through an event, so it becomes a
-/// failed launch.
+/// Runs a twin. An error is a failed assertion on the device, unless the computer had no memory for the twin's
+/// workspace. A panic is a bug in the twin. It becomes a failed launch, because the simulation must complete its event.
 pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> TwinResult) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
         Ok(Ok(())) => Ok(()),
@@ -178,7 +172,7 @@ pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> TwinResult
     }
 }
 
-/// The memory of a tensor. Its address must be a multiple of the element size.
+/// The address of a tensor must be a multiple of the element size.
 fn operand(pointer: DevicePtr, view: &Layout, dtype: DType, write: bool) -> DriverResult<Access> {
     let bytes = view.reach() * dtype.size();
     if bytes > 0 && !pointer.0.is_multiple_of(dtype.size() as u64) {
@@ -201,7 +195,6 @@ fn is_first_output(launch: &Launch, dtype: DType, pointer: DevicePtr, view: &Lay
     }
 }
 
-/// Multiplies matrices.
 pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     if gemm.batch * gemm.m * gemm.n == 0 {
         return Ok(());
@@ -218,7 +211,6 @@ pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     }
 }
 
-/// The memory of A, B and C.
 pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
     let range = |pointer: DevicePtr, elements: usize, write: bool| {
         let bytes = elements * gemm.dtype.size();
@@ -254,7 +246,7 @@ mod tests {
         of_f32: None,
     };
 
-    /// A copy of a shared range moves no bytes: it shares the range too.
+    /// A copy of a shared range moves no bytes, but shares them.
     #[test]
     fn a_copy_of_what_is_shared_shares_it() {
         let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());

@@ -2,7 +2,7 @@
 
 use super::compiled::{Compiled, accesses};
 use super::convolution::Convolution;
-use super::op::Task;
+use super::task::Task;
 use super::{Simulated, check_device, cost, errors, execute};
 use crate::base::collective::Collective;
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
@@ -30,7 +30,7 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Kernel(launch))
     }
 
-    /// Compiles a kernel of the program's own. Simulated devices have no compiler, so the interpreter has to be one.
+    /// Compiles a kernel of the program with the interpreter.
     pub(super) fn compile_kernel(
         &self,
         source: &KernelSource<'_>,
@@ -59,7 +59,7 @@ impl Simulated {
             state.devices[device].memory.back(access.address)?;
         }
         let engine = state.engine(device, Engine::Compute, 0);
-        // Its duration is known once it begins.
+        // The duration is known when it begins.
         state.submit(stream, Some(engine), 0, Task::Compiled(Box::new(Compiled::new(launch, kernel))))
     }
 
@@ -108,8 +108,7 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
     }
 
-    /// Queues a collective. It stays on the link until all processes have arrived, and then for the duration of the
-    /// transfer.
+    /// Queues a collective. It stays on the link until all processes have arrived, and during the transfer.
     pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_to_compute(stream)?;

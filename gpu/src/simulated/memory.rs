@@ -1,9 +1,8 @@
-//! An address space whose memory the simulation owns: that of a device or of the page-locked buffers.
+//! The address space of a device, or of page-locked memory.
 //!
-//! Work names memory by address, never by reference: a block may be freed, reused and overwritten while work that names
-//! it is still queued. The work then finds whatever is there, as on hardware. Every access is checked against the
-//! existing blocks. A block takes no memory of the computer until it is touched, and a range that holds the same bytes
-//! as others takes none until it is written (`shared.rs`).
+//! Work refers to memory by address. A block may be freed, reused and overwritten while it is used by queued work,
+//! which then sees the current contents, as on hardware. Every access is checked against the existing blocks. A block
+//! takes no memory of the computer until it is touched, and a shared range none until it is written (`shared.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +19,7 @@ const ALIGNMENT: usize = 64;
 /// The largest alignment of an element.
 const ELEMENT_ALIGNMENT: usize = 8;
 
-/// The minimum number of bytes for a range to be shared. Copying fewer takes no time worth saving.
+/// The minimum bytes of a shared range. Copying fewer is cheap.
 const WORTH_SHARING: usize = 64 << 10;
 
 /// A range of memory that a piece of work reads or writes.
@@ -40,7 +39,6 @@ impl Access {
     }
 }
 
-/// The memory of an [`Access`].
 pub(super) enum Bytes<'m> {
     Read(&'m [u8]),
     Write(&'m mut [u8]),
@@ -55,11 +53,10 @@ impl<'m> Bytes<'m> {
     }
 }
 
-/// The computer's memory for one block. The system provides it zeroed, so that untouched pages take no memory. It
-/// consists of `u128` because that is the widest type for which this works.
+/// The computer's memory for one block, zeroed by the system, so that untouched pages take no memory. `u128` is the
+/// widest type for which this works.
 pub(super) struct BackingBuffer {
     words: Vec<u128>,
-    /// Where the aligned part begins.
     start: usize,
     bytes: usize,
 }
@@ -73,7 +70,7 @@ impl BackingBuffer {
         Ok(BackingBuffer { words, start, bytes })
     }
 
-    /// Resizes the buffer to `bytes`, keeping its contents; `None` if it is too small.
+    /// Resizes the buffer, and keeps its contents. `None` if it is too small.
     pub(super) fn resized(self, bytes: usize) -> Option<BackingBuffer> {
         (bytes <= self.capacity()).then_some(BackingBuffer { bytes, ..self })
     }
@@ -90,19 +87,17 @@ impl BackingBuffer {
     }
 }
 
-/// The memory of the computer that is available for the simulated memory of a machine. The profile of a GPU may have
-/// more memory than the computer has. A system that overcommits would kill the program when the memory is touched, or
-/// swap for so long that nobody waits for it.
+/// The computer's memory for the simulated memory of a machine. A GPU's profile may have more than the computer has. A
+/// system that overcommits would kill the program when it touches the memory, or swap endlessly.
 #[derive(Default)]
 pub(super) struct Room {
-    /// The bytes available when the first block was touched; the inner `None` if unknown.
+    /// The bytes available at the first touch of a block. The inner `None` if unknown.
     limit: OnceLock<Option<u64>>,
     taken: AtomicU64,
 }
 
 impl Room {
-    /// Whether a block of that size fits. Blocks given out earlier may not have been written yet, and so may not show
-    /// up in the system's figure. So they are counted here as well.
+    /// Whether a block fits. Counts earlier blocks, because the system's figure does not include unwritten memory.
     fn has(&self, bytes: usize) -> bool {
         let available = available_memory();
         let limit = self.limit.get_or_init(|| available);
@@ -111,7 +106,6 @@ impl Room {
         fits(bytes as u64, &available) && fits(taken, limit)
     }
 
-    /// Allocates the memory of a block that is about to be touched.
     fn give(&self, bytes: usize) -> DriverResult<BackingBuffer> {
         if !self.has(bytes) {
             return Err(errors::out_of_host_memory(bytes));
@@ -126,7 +120,7 @@ impl Room {
     }
 }
 
-/// The bytes that programs can allocate without swapping, if the system reports it.
+/// Bytes that can be allocated without swapping, if the system reports them.
 fn available_memory() -> Option<u64> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -141,7 +135,7 @@ struct Segment {
     bytes: usize,
     /// Allocated at the first touch.
     buffer: Option<BackingBuffer>,
-    /// Whether it was allocated by a touch, and so counts as taken from the computer.
+    /// Whether a touch allocated it, so that it counts as taken.
     is_given: bool,
 }
 
@@ -158,13 +152,12 @@ impl Segment {
     }
 }
 
-/// Blocks of memory by their addresses.
 pub(super) struct AddressSpace {
     base: u64,
     granularity: u64,
     /// Sorted by address.
     segments: Vec<Segment>,
-    /// The index of the segment found last: most accesses are to the same segment as the one before.
+    /// The index of the segment found last, because most accesses are to the same segment.
     last: usize,
     taken: u64,
     room: Arc<Room>,
@@ -172,33 +165,30 @@ pub(super) struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Creates an address space that begins at `base`. Blocks begin at multiples of `granularity`.
+    /// Creates an address space at `base`. Blocks begin at multiples of `granularity`.
     pub(super) fn new(base: u64, granularity: u64, room: Arc<Room>) -> AddressSpace {
         let shared = SharedRanges::default();
         AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room, shared }
     }
 
-    /// The memory that a block of that size takes up.
+    /// The memory that a block of `bytes` bytes takes up.
     pub(super) fn size_of(&self, bytes: usize) -> u64 {
         (bytes.max(1) as u64).next_multiple_of(self.granularity)
     }
 
-    /// The memory that all blocks take up.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Whether the computer could provide the memory of a block of that size if it were touched.
     pub(super) fn can_back(&self, bytes: usize) -> bool {
         self.room.has(bytes)
     }
 
-    /// Adds a block in the first gap that is large enough, and returns its address.
+    /// Adds a block in the first sufficient gap. Returns its address.
     pub(super) fn insert(&mut self, bytes: usize) -> u64 {
         self.insert_with(bytes, None)
     }
 
-    /// The same, with an existing buffer.
     pub(super) fn insert_with(&mut self, bytes: usize, buffer: Option<BackingBuffer>) -> u64 {
         let size = self.size_of(bytes);
         let mut address = self.base;
@@ -215,18 +205,16 @@ impl AddressSpace {
         address
     }
 
-    /// The size of the block that begins at `address`.
     pub(super) fn size_at(&self, address: u64) -> Option<usize> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         Some(self.segments[index].bytes)
     }
 
-    /// Removes the block that begins at `address`. Returns whether there was one.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         self.take(address).is_some()
     }
 
-    /// The same, but returns the block's memory, if it was touched.
+    /// Removes the block at `address`. Returns its memory, if it was touched.
     pub(super) fn take(&mut self, address: u64) -> Option<Option<BackingBuffer>> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         let segment = self.segments.remove(index);
@@ -238,7 +226,7 @@ impl AddressSpace {
         Some(segment.buffer)
     }
 
-    /// Whether the range lies in one block.
+    /// Whether the range is within one block.
     pub(super) fn holds(&mut self, address: u64, bytes: usize) -> bool {
         bytes == 0 || self.find(address, bytes).is_some()
     }
@@ -254,7 +242,6 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Makes a range share bytes with other ranges.
     pub(super) fn share(&mut self, address: u64, shared: Shared) -> DriverResult<()> {
         let bytes = shared.bytes();
         let lies_alike =
@@ -273,12 +260,12 @@ impl AddressSpace {
         Some(shared.part(offset..offset + bytes))
     }
 
-    /// Drops the shared contents of a range that is about to be overwritten completely.
+    /// Drops the shared contents of a range that will be overwritten completely.
     pub(super) fn discard(&mut self, address: u64, bytes: usize) {
         self.shared.discard(address, bytes);
     }
 
-    /// Gives a range its own bytes, unless it is only read and lies within a shared range.
+    /// Gives a range separate bytes, unless it is only read and within a shared range.
     fn settle(&mut self, Access { address, bytes, write }: Access) -> DriverResult<()> {
         if !write && self.shared.around(address, bytes).is_some() {
             return Ok(());
@@ -293,8 +280,7 @@ impl AddressSpace {
     pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> DriverResult<&[u8]> {
         self.settle(Access { address, bytes, write: false })?;
         let pointer = self.pointer_to_read(address, bytes)?;
-        // SAFETY: `pointer_to_read` has found `bytes` initialized bytes there. `self` owns them and is borrowed for as
-        // long as the slice.
+        // SAFETY: `pointer_to_read` found `bytes` initialized bytes, which `self` owns. The slice borrows `self`.
         Ok(unsafe { std::slice::from_raw_parts(pointer, bytes) })
     }
 
@@ -302,12 +288,11 @@ impl AddressSpace {
     pub(super) fn bytes_mut(&mut self, address: u64, bytes: usize) -> DriverResult<&mut [u8]> {
         self.settle(Access { address, bytes, write: true })?;
         let pointer = self.pointer(address, bytes)?;
-        // SAFETY: as in `bytes`, in a block of its own. `self` is borrowed mutably, so nothing else refers to the
-        // bytes.
+        // SAFETY: as in `bytes`, in a separate block. `self` is borrowed mutably, so nothing else refers to the bytes.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
     }
 
-    /// Copies a range to another one. The two may overlap.
+    /// Copies a range to another one, which may overlap it.
     #[allow(unsafe_code)]
     pub(super) fn copy_within(&mut self, from: u64, to: u64, bytes: usize) -> DriverResult<()> {
         if let Some(shared) = self.shared(from, bytes) {
@@ -317,13 +302,13 @@ impl AddressSpace {
             self.settle(Access { address, bytes, write: true })?;
         }
         let (from, to) = (self.pointer(from, bytes)?, self.pointer(to, bytes)?);
-        // SAFETY: both pointers lead to `bytes` initialized bytes that `self` owns. No reference into them is alive,
-        // since `self` is borrowed mutably, and `copy` allows the ranges to overlap.
+        // SAFETY: both pointers lead to `bytes` initialized bytes that `self` owns. `self` is borrowed mutably, so no
+        // reference to them is alive. `copy` allows the ranges to overlap.
         unsafe { std::ptr::copy(from, to, bytes) };
         Ok(())
     }
 
-    /// Borrows the memory of several ranges at once, in the given order. A written range must not overlap any other.
+    /// Borrows the memory of several ranges at once, in the given order. A written range must not overlap another.
     #[allow(unsafe_code)]
     pub(super) fn borrow<'m>(&'m mut self, accesses: &[Access]) -> DriverResult<SmallVec<[Bytes<'m>; 6]>> {
         for (index, written) in accesses.iter().enumerate().filter(|(_, access)| access.write) {
@@ -332,7 +317,7 @@ impl AddressSpace {
                 return Err(errors::illegal_address());
             }
         }
-        // Settle all ranges first: settling one may end the sharing of another.
+        // All ranges first, because settling one may end the sharing of another.
         accesses.iter().try_for_each(|access| self.settle(*access))?;
         let mut borrowed = SmallVec::new();
         for Access { address, bytes, write } in accesses.iter().copied() {
@@ -340,9 +325,8 @@ impl AddressSpace {
                 true => self.pointer(address, bytes)?,
                 false => self.pointer_to_read(address, bytes)?.cast_mut(),
             };
-            // SAFETY: there are `bytes` initialized bytes there, which `self` owns, and no range is settled from here
-            // on. `self` is borrowed mutably for 'm. The ranges that become `&mut` lie in blocks and overlap no other
-            // range (checked above).
+            // SAFETY: `self` owns `bytes` initialized bytes there, and settles no range from here on. It is borrowed
+            // mutably for 'm. The ranges that become `&mut` are in blocks and overlap no other range (checked above).
             borrowed.push(unsafe {
                 if write {
                     Bytes::Write(std::slice::from_raw_parts_mut(pointer, bytes))
@@ -354,7 +338,7 @@ impl AddressSpace {
         Ok(borrowed)
     }
 
-    /// A pointer to `bytes` bytes, shared or in a block. It is valid until the next call that changes any memory.
+    /// A pointer to `bytes` bytes, shared or in a block. It is valid until any memory changes.
     fn pointer_to_read(&mut self, address: u64, bytes: usize) -> DriverResult<*const u8> {
         match self.shared.around(address, bytes) {
             Some((shared, offset)) => Ok(shared.bytes()[offset..].as_ptr()),
@@ -373,9 +357,8 @@ impl AddressSpace {
         Ok(segment.touch(&self.room)?.pointer(offset))
     }
 
-    /// Allocates the memory of a block that queued work will touch. If the computer has none, the call that queues the
-    /// work can report it, and the device survives. An address outside every block is left to the work itself to
-    /// report.
+    /// Allocates the memory of a block that queued work will touch. If the computer has none, the queuing call reports
+    /// it, and the device survives. An address outside every block is reported by the work.
     pub(super) fn back(&mut self, address: u64) -> DriverResult<()> {
         match self.find(address, 1) {
             Some(index) => self.segments[index].touch(&self.room).map(drop),
@@ -383,7 +366,6 @@ impl AddressSpace {
         }
     }
 
-    /// The segment that holds the range.
     fn find(&mut self, address: u64, bytes: usize) -> Option<usize> {
         let holds = |segment: &Segment| {
             let offset = address.checked_sub(segment.address);
@@ -471,7 +453,7 @@ mod tests {
         assert_eq!(spaces[1].back(other), Ok(()));
         assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
         assert_eq!(spaces[0].bytes(blocks[2], 1), Err(errors::out_of_host_memory(200)));
-        // Removing a block that was never touched releases nothing.
+        // An untouched block releases nothing.
         assert!(spaces[0].remove(blocks[1]));
         assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
         assert!(spaces[1].remove(other));
@@ -502,7 +484,7 @@ mod tests {
         assert_eq!(space.bytes(block, 8).unwrap(), [1, 2, 1, 2, 3, 4, 5, 6]);
     }
 
-    /// The bytes of a shared range are read in place until one of the ranges that share them is written.
+    /// Shared bytes are read in place until one of the ranges is written.
     #[test]
     fn what_is_shared_is_read_in_place_until_it_is_written() {
         let mut spaces = [space(), space()];
@@ -519,20 +501,20 @@ mod tests {
         first.bytes_mut(block + 3, 1).unwrap()[0] = 1;
         assert_eq!(first.bytes(block, 5).unwrap(), [7, 7, 7, 1, 7]);
         assert_eq!(second.bytes(other, 5).unwrap(), [7; 5]);
-        // A shared range must lie in a block, and is gone with the block.
+        // A shared range must be in a block, and is removed with it.
         assert_eq!(first.share(block + 8, shared()), Err(errors::illegal_address()));
         second.remove(block);
         assert_eq!(second.bytes(block, 1), Err(errors::illegal_address()));
         second.insert(WORTH_SHARING);
         assert_eq!(second.bytes(block, 5).unwrap(), [0; 5]);
-        // Elements must be aligned as they would be in the block.
+        // Elements must be aligned as in the block.
         let askew = Shared::new(Arc::new(vec![7; WORTH_SHARING + 8]), 1..WORTH_SHARING + 1);
         second.share(block, askew).unwrap();
         assert!(second.shared(block, 8).is_none());
         assert_eq!(second.bytes(block, 5).unwrap(), [7; 5]);
     }
 
-    /// After any sequence of operations, ranges hold the bytes that they would hold if each share were a copy.
+    /// After any operations, shared ranges hold the same bytes as copies.
     #[test]
     fn shared_ranges_hold_what_copies_would() {
         const BLOCK: usize = 4 * WORTH_SHARING;

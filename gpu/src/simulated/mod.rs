@@ -1,22 +1,20 @@
 //! A simulated GPU: a discrete-event simulation behind the driver contract.
 //!
-//! It has no speed of its own. The profiles of the host and the device say how long a call, a copy or a kernel takes.
-//! The kernel's Rust twin applies the effect on memory when the modelled time has come. So a program sees what it would
-//! see on hardware: a buffer read too early is stale, a source overwritten too early tears, two streams without an
-//! event race, and kernel errors arrive late.
+//! The profiles of host and device give all durations. The kernel's Rust twin applies its effect on memory at the
+//! modelled time. So a program sees the same as on hardware: a buffer that is read too early is stale, a source that is
+//! overwritten too early tears, two streams without an event race, and kernel errors arrive late.
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `schedule.rs`, `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
+//! | in which order things happen | `schedule.rs`, `engine.rs`, `task.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
-//! One thread drives a simulated machine. When there are several processes, each has its own simulation. The lock would
-//! make calls from several threads safe, but their order, and with it the modelled times, would depend on the operating
-//! system's scheduler.
+//! One thread drives a simulated machine, and each process has a separate simulation. The lock makes calls from several
+//! threads safe, but their order, and so the modelled times, would depend on the operating system's scheduler.
 
 pub mod activity;
 mod card;
@@ -30,12 +28,12 @@ mod events;
 mod execute;
 pub mod launches;
 mod memory;
-mod op;
 pub mod peers;
 mod pinned;
 mod races;
 mod schedule;
 mod shared;
+mod task;
 #[cfg(test)]
 mod tests;
 mod together;
@@ -48,9 +46,9 @@ use self::card::SimulatedDevice;
 use self::engine::SimulationState;
 use self::events::EventRecord;
 use self::memory::Room;
-use self::op::Task;
 use self::peers::P2p;
 use self::profile::Profile;
+use self::task::Task;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
@@ -75,42 +73,35 @@ use crate::contract::races::RaceLog;
 use crate::host::host_profile::HostProfile;
 use crate::host::time::Clock;
 
-/// What to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedOptions {
     pub profile: &'static Profile,
-    /// The host that calls them.
     pub host: &'static HostProfile,
-    /// The number of devices.
     pub count: usize,
-    /// The memory of each device in bytes, if it differs from the profile's.
+    /// In bytes, if it differs from the profile's.
     pub memory: Option<u64>,
-    /// The part of that memory, in bytes, that another process holds.
+    /// Bytes held by another process.
     pub others: u64,
-    /// Makes the duration of all work vary by up to a fifth either way, depending on the seed.
+    /// Varies all durations by up to a fifth.
     pub seed: Option<u64>,
     pub setup: Setup,
 }
 
-/// How the computer is set up around the cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// The build of PyTorch, whose kernels may not run on the card. If `None`, the kernels are compiled for the card.
+    /// The PyTorch build, whose kernels may not run on the card. `None` if kernels are compiled for the card.
     pub build: Option<Build>,
-    /// How devices access each other's memory.
     pub p2p: P2p,
-    /// Whether collectives avoid peer access: `NCCL_P2P_DISABLE=1`.
+    /// `NCCL_P2P_DISABLE=1`: collectives avoid peer access.
     pub nccl_p2p_disable: bool,
 }
 
 impl Setup {
-    /// Whether collectives go directly from one device to another.
     fn collectives_use_p2p(&self, profile: &Profile) -> bool {
         profile.has_peers() && self.p2p != P2p::Off && !self.nccl_p2p_disable
     }
 }
 
-/// Simulated devices, all of one kind.
 pub struct Simulated {
     options: SimulatedOptions,
     room: Arc<Room>,
@@ -146,7 +137,7 @@ impl Simulated {
         lock(&self.state)
     }
 
-    /// Begins a call that concerns a device: charges the host for the call and advances the device to the host's time.
+    /// Begins a call on a device: charges the host for the call, and simulates up to the host's time.
     fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, SimulationState>> {
         let mut state = self.state();
         let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
@@ -159,7 +150,7 @@ impl Simulated {
         Ok(state)
     }
 
-    /// Ends a call in which races may have been found. The requested work has been done in any case.
+    /// Ends a call that may have found races. Its work is done in any case.
     fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
         if self.races.report() { done.and(Err(errors::race())) } else { done }
     }
@@ -174,7 +165,6 @@ impl Simulated {
         }
     }
 
-    /// Begins a call that concerns a stream.
     fn enter_stream(
         &self,
         id: StreamId,
@@ -195,7 +185,7 @@ impl Simulated {
     }
 }
 
-/// Rejects a range of a device's memory that is not fully allocated or that the computer has no room for.
+/// Rejects a range of device memory that is not fully allocated, or for which the computer has no memory.
 fn check_device(
     state: &mut SimulationState,
     device: usize,
@@ -230,7 +220,7 @@ impl Driver for Simulated {
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let mut state = self.enter(device, &self.host.synchronize)?;
-        // Does not wait for work that waits for other processes: they may need work that this process has yet to queue.
+        // No wait for collectives, because they may need work that this process has yet to queue.
         if !state.together.is_queued {
             state.wait_until(device, |state| !state.is_in_use(device))?;
             self.clock.advance_to(state.last_end(device));
@@ -242,7 +232,7 @@ impl Driver for Simulated {
                 self.clock.advance(cost::malloc(on.profile, 0)); // Nothing is mapped.
                 Err(errors::out_of_memory())
             }
-            // Rejected here, so that no cache holds memory that cannot be used.
+            // Rejected now, so that no cache holds unusable memory.
             (_, true) if !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
             (_, true) => {
                 self.clock.advance(cost::malloc(on.profile, bytes));
@@ -252,7 +242,7 @@ impl Driver for Simulated {
     }
 
     fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
-        // The memory is freed even if the context is dead: no work queued there will touch it.
+        // The memory is freed even if the context is dead, because no queued work will use it.
         let entered = self.enter(device, &self.host.synchronize).map(drop);
         let mut state = self.state();
         let drained = entered.and_then(|()| state.wait_until(device, |state| !state.is_in_use(device)));
@@ -287,7 +277,7 @@ impl Driver for Simulated {
         self.leave(done)
     }
 
-    // Reading and writing memory is not a driver call: the caller charges the host for it.
+    // Not a driver call: the caller charges the host.
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
         let mut state = self.state();
         state.run_to_now();
@@ -376,7 +366,7 @@ impl Driver for Simulated {
             }
             _ => {}
         }
-        // Records the order even if the event has already happened, which is a matter of luck.
+        // Records the order even if the event has already happened, which depends on the times.
         let SimulationState { races, streams, .. } = &mut *state;
         races.wait((waiting, &streams[waiting]), event);
         Ok(())
@@ -480,7 +470,7 @@ impl Driver for Simulated {
         Ok(())
     }
 
-    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
+    /// On hardware no kernel runs out of host memory, so this error is not sticky.
     fn error_returned(&self, error: &DriverError) {
         for device in &mut self.state().devices {
             device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
@@ -499,12 +489,12 @@ impl Driver for Simulated {
 }
 
 impl Libraries for Simulated {
-    // NVML answers this, not CUDA, so it also works for a device that has failed.
+    // NVML answers this, so it also works for a failed device.
     fn processes(&self, device: usize) -> Vec<Process> {
         self.state().devices.get(device).map(SimulatedDevice::processes).unwrap_or_default()
     }
 
-    // It creates no context, and its cost to the host is negligible.
+    // This creates no context, and its cost is negligible.
     fn monitor(&self, device: usize) -> Option<Gpu> {
         let mut state = self.state();
         state.run_to_now();
@@ -547,7 +537,7 @@ impl Libraries for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
-    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Driver>> {
+    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Libraries>> {
         let others::Process { number, first_op, others } = process;
         let (room, races, together) =
             (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));

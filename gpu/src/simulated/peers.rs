@@ -1,7 +1,7 @@
-//! How devices access each other's memory, and what a broken connection does to the bytes.
+//! Access between devices, and the effect of a broken connection.
 //!
-//! On some computers, a direct copy from one GPU to another arrives corrupted: the host's IOMMU or a PCIe switch
-//! misroutes its packets. No call fails. A copy through the host is correct there.
+//! On some computers, a direct copy between GPUs arrives corrupted, because the host's IOMMU or a PCIe switch misroutes
+//! packets. No call fails. A copy through the host is correct.
 
 use std::str::FromStr;
 
@@ -10,23 +10,22 @@ use crate::base::error::GpuError;
 use crate::base::random::mix;
 use crate::contract::driver::DriverResult;
 
-/// The value of `p2p=`.
+/// The option `p2p=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum P2p {
-    /// As the card's profile says.
+    /// From the card's profile.
     #[default]
     Usual,
-    /// Direct copies from one device to another arrive corrupted.
+    /// Direct copies arrive corrupted.
     Broken,
-    /// Devices are not peers of each other: everything goes through the host.
+    /// Devices are not peers, so copies go through the host.
     Off,
 }
 
 impl P2p {
-    /// The possible values.
     pub const NAMES: &'static str = "broken or off";
 
-    /// Its name, if it is not the usual one.
+    /// `None` for the usual access.
     pub fn name(self) -> Option<&'static str> {
         match self {
             P2p::Usual => None,
@@ -46,16 +45,15 @@ impl FromStr for P2p {
     }
 }
 
-/// Bytes are lost in pieces of this size, a packet of PCI Express.
+/// The size of a packet of PCI Express.
 const PACKET: usize = 256;
 
-/// Whether the packet of this number gets lost: the first of a transfer, and about a quarter of the others.
+/// Whether a packet is lost: the first of a transfer, and about a quarter of the others.
 fn is_lost(seed: u64, packet: usize) -> bool {
     packet == 0 || mix(seed ^ mix(packet as u64)).is_multiple_of(4)
 }
 
-/// Replaces lost packets with zeros. The `bytes` bytes at `address` have been written by a transfer, of which they are
-/// the part that begins at byte `start`.
+/// Replaces lost packets with zeros. The range is the part of a transfer from byte `start` on.
 pub(super) fn lose_packets(
     memory: &mut AddressSpace,
     seed: u64,
@@ -82,7 +80,7 @@ mod tests {
 
     const BYTES: usize = 100 * PACKET + 17;
 
-    /// The bytes that arrive when ones are sent in transfers of these lengths.
+    /// The received bytes, if ones are sent in transfers of these lengths.
     fn arrived(seed: u64, slices: &[usize]) -> Vec<u8> {
         let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());
         let address = memory.insert(BYTES);

@@ -1,5 +1,4 @@
-//! Page-locked host memory. The simulation owns it, so that a copy engine can still access a buffer that its owner has
-//! freed: such a block lives on until the last copy that uses it has run.
+//! Page-locked host memory. The simulation owns it, because queued copies may use a block that its owner has freed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +7,22 @@ use super::errors;
 use super::memory::{AddressSpace, BackingBuffer};
 use crate::contract::driver::DriverResult;
 
-/// Where the addresses of page-locked memory begin, apart from those of every device.
+/// The base address of page-locked memory, apart from every device's addresses.
 pub(super) const BASE: u64 = 0x7fa0_0000_0000;
 const PAGE: u64 = 4096;
 
-/// The size of the largest buffer that is kept for staging.
 const MOST_SPARE: usize = 64 << 20;
 
 pub(super) struct PinnedSpace {
     space: AddressSpace,
     blocks: BTreeMap<u64, PinnedBlock>,
-    /// A buffer for the next pageable copy to pass through: fresh memory costs the computer more than the copy does.
+    /// A buffer for the next pageable copy, because fresh memory costs more than the copy.
     spare: Option<BackingBuffer>,
 }
 
 struct PinnedBlock {
     bytes: usize,
-    /// The number of queued copies from or to it.
+    /// Queued copies from or to it.
     uses: u32,
     given_back: bool,
     staging: bool,
@@ -39,13 +37,13 @@ impl PinnedSpace {
         }
     }
 
-    /// Allocates a block. Page-locked memory is allocated immediately, so the call errors if the computer has none.
+    /// Allocates a block immediately, so the call fails if the computer has no memory.
     pub(super) fn take(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = BackingBuffer::zeroed(bytes)?;
         Ok(self.insert(bytes, buffer, false))
     }
 
-    /// Allocates a block for the driver itself to pass a copy through. Its initial contents are unspecified.
+    /// Allocates a staging block for the driver, with unspecified contents.
     pub(super) fn take_staging(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = match self.spare.take().and_then(|buffer| buffer.resized(bytes)) {
             Some(buffer) => buffer,
@@ -69,14 +67,13 @@ impl PinnedSpace {
         Ok(())
     }
 
-    /// Notes that a queued copy will use the block.
+    /// Called when a copy from or to the block is queued.
     pub(super) fn hold(&mut self, address: u64) {
         if let Some((_, block)) = self.block_of(address) {
             block.uses += 1;
         }
     }
 
-    /// Notes that the copy has run.
     pub(super) fn release(&mut self, address: u64) {
         if let Some((start, block)) = self.block_of(address) {
             block.uses -= 1;
@@ -84,7 +81,7 @@ impl PinnedSpace {
         }
     }
 
-    /// Whether the range is in a block that has an owner.
+    /// Whether the range is in a block with an owner.
     pub(super) fn is_owned(&mut self, address: u64, bytes: usize) -> bool {
         self.block_of(address).is_some_and(|(start, block)| {
             let offset = address - start;
@@ -92,17 +89,14 @@ impl PinnedSpace {
         })
     }
 
-    /// The size of the caller's block that begins at `address`.
     pub(super) fn size_at(&self, address: u64) -> Option<usize> {
         self.blocks.get(&address).filter(|block| !block.given_back).map(|block| block.bytes)
     }
 
-    /// Whether the address is in one of the driver's own blocks.
     pub(super) fn is_staging(&self, address: u64) -> bool {
         self.blocks.range(..=address).next_back().is_some_and(|(_, block)| block.staging)
     }
 
-    /// The number of blocks, including those given back but still in use.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.blocks.len()
@@ -116,7 +110,6 @@ impl PinnedSpace {
         self.blocks.range_mut(..=address).next_back().map(|(start, block)| (*start, block))
     }
 
-    /// Removes the block if it is no longer needed.
     fn remove_if_unused(&mut self, address: u64) {
         let Some(block) = self.blocks.get(&address).filter(|block| block.given_back && block.uses == 0)
         else {

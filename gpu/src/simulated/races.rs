@@ -1,25 +1,23 @@
-//! Finds data races: two uses of the same memory, at least one a write, that nothing orders.
+//! Finds data races: two unordered uses of the same memory, at least one of them a write.
 //!
-//! It does not look at when things happen. The order follows from the program alone:
+//! The order depends on the program alone, not on times:
 //!
-//! * work of a stream comes after all earlier work of that stream;
-//! * work after a wait comes after the work that the event had recorded when the wait was called;
-//! * work of the default stream comes after all earlier work of the blocking streams of its device, and their work
-//!   comes after its earlier work;
-//! * all work comes after what the host had done and waited for when it queued that work;
-//! * what the host does comes after the work that it has waited for or has been told has run.
+//! * Work of a stream comes after all earlier work of that stream.
+//! * Work after a wait comes after the work that the event had recorded at the call of the wait.
+//! * Work of the default stream comes after all earlier work of the device's blocking streams, and their work after its
+//!   earlier work.
+//! * All work comes after the host's earlier uses and waits at the time of its queuing.
+//! * The host's uses come after the work that it has waited for, or whose end it has queried.
 //!
-//! That `cudaMalloc` and similar calls wait for a device does not count. The caching allocator calls them only now and
-//! then, and a program that is correct only when it does is not correct. Nor do the waits of `set_launch_blocking`
-//! count: they hide a race but do not fix it.
+//! The waits of `cudaMalloc` and similar calls do not count, because the caching allocator calls them only
+//! occasionally. Nor do the waits of `set_launch_blocking`, which hide a race but do not fix it.
 //!
-//! Each stream has a *vector clock* ([`VectorClock`]): how far the work of every other stream comes before its next
-//! work. Two uses race if the second one's clock does not reach the first. The [`Shadow`] of the memory knows the uses
-//! to compare with; the gaps of a view do not count as used (`stripes.rs`). Later work always comes after everything
-//! that the host did, so the host's own uses are compared but not kept.
+//! Each stream has a *vector clock* ([`VectorClock`]): the work of every stream that comes before its next work. Two
+//! uses race if the second one's clock does not include the first. The [`Shadow`] of the memory contains the uses to
+//! compare with, without the gaps of a view (`stripes.rs`). The host's uses are not kept: later work comes after them.
 //!
-//! Most programs use one stream. As long as that is so, uses are only recorded in a list, which is cleared when the
-//! host has waited for all of them. The first use by a second stream enters them into the shadow.
+//! With one stream, uses are only listed, and the list is cleared when the host has waited for all of them. The first
+//! use by a second stream enters them into the shadow.
 
 mod accesses;
 mod clock;
@@ -32,42 +30,40 @@ use std::sync::Arc;
 use self::clock::VectorClock;
 use self::shadow::{Shadow, Site, Use};
 use super::card;
-use super::op::{Queue, Task};
+use super::engine::Queue;
 use super::pinned::PinnedSpace;
+use super::task::Task;
 use crate::base::error::{Race, RacingAccess, RacingOperation, RacingWorker};
 use crate::contract::driver::{EventId, OpId, StreamId};
 use crate::contract::races::RaceLog;
 use crate::host::scope;
 
-/// The maximum number of uses by one stream that are listed before they are entered into the shadow.
+/// The maximum number of listed uses. More are entered into the shadow.
 const MOST_RECENT: usize = 1024;
 
 /// Above this number of pieces, the shadow is searched for uses to forget.
 const FEW_PIECES: usize = 1024;
 
-/// Above this number, which only a program that never waits for its streams reaches, only the latest work is
-/// remembered.
+/// Above this number, only the latest work is kept. Only a program that never waits for its streams reaches it.
 const MOST_PIECES: usize = 1 << 16;
 
-/// The races of a machine's devices.
 pub(super) struct Races {
     log: Arc<RaceLog>,
-    /// The streams that have had work, ...
+    /// The streams with work, ...
     actors: Vec<Actor>,
     /// ... and the index of each stream among them.
     actor_of: Vec<Option<usize>>,
-    /// What the host has waited for, and how many of its waits were new.
+    /// The work that the host has waited for, and the number of its waits for new work.
     host: VectorClock,
     host_waits: u64,
-    /// What came before the last record of each event.
+    /// The work before the last record of each event.
     events: HashMap<u64, VectorClock>,
     users: Users,
-    /// Uses by the only stream that are not yet in the shadow.
+    /// Uses by the only stream that are not in the shadow.
     recent: Vec<Use>,
     shadow: Shadow,
-    /// The number of pieces above which the shadow is pruned.
     limit: usize,
-    /// Every race, as the numbers of both pieces of work; `None` for the host.
+    /// Every race, as the numbers of both pieces of work. `None` for the host.
     #[cfg(test)]
     pub(super) pairs: Vec<(OpId, Option<OpId>)>,
 }
@@ -75,13 +71,13 @@ pub(super) struct Races {
 struct Actor {
     stream: StreamId,
     blocking: bool,
-    /// What comes before its next piece of work.
+    /// The work before its next piece of work.
     before: VectorClock,
-    /// The number of the host's waits that it includes.
+    /// The number of the host's waits that this includes.
     host_waits: u64,
 }
 
-/// Who has made uses that the host has not waited for.
+/// The streams with uses that the host has not waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
     Nobody,
@@ -107,7 +103,6 @@ impl Races {
         }
     }
 
-    /// Records the uses of work that is queued.
     pub(super) fn queue(
         &mut self,
         (index, stream): (usize, &Queue),
@@ -133,7 +128,7 @@ impl Races {
         }
     }
 
-    /// Orders later work of a stream after an event, if it was ever recorded.
+    /// Orders later work of a stream after an event, if it was recorded.
     pub(super) fn wait(&mut self, (index, stream): (usize, &Queue), event: EventId) {
         let actor = self.actor(index, stream);
         if let Some(recorded) = self.events.get(&event.0) {
@@ -145,7 +140,7 @@ impl Races {
         self.events.remove(&event.0);
     }
 
-    /// Notes that the host knows that all work of a stream has run.
+    /// Called when all work of a stream has run, to the host's knowledge.
     pub(super) fn host_waited_for_stream(&mut self, index: usize) {
         if let Some(actor) = self.actor_of.get(index).copied().flatten() {
             let is_new = self.host.join(&self.actors[actor].before);
@@ -166,7 +161,6 @@ impl Races {
         self.host_knows(is_new);
     }
 
-    /// Checks the host's own use of page-locked memory.
     pub(super) fn host_uses(&mut self, address: u64, bytes: usize, access: RacingAccess) {
         self.enter_recent();
         let name = match access {
@@ -186,15 +180,15 @@ impl Races {
         }
     }
 
-    /// Forgets a range that is freed and that no queued work uses.
+    /// Forgets a freed range that no queued work uses.
     pub(super) fn forget(&mut self, address: u64, bytes: usize) {
         self.enter_recent();
         self.shadow.forget(address, address + bytes as u64);
     }
 
-    /// Notes that a range belongs to another tensor from now on.
+    /// Called when a range is reused for another tensor.
     pub(super) fn range_reused(&mut self, address: u64, bytes: usize) {
-        // With only one stream, everything was in order.
+        // With one stream, all uses are in order.
         if self.actors.len() > 1 {
             self.enter_recent();
             let uses = self.shadow.uses(address, address + bytes as u64);
@@ -202,7 +196,6 @@ impl Races {
         }
     }
 
-    /// The number of uses and pieces kept.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.recent.len() + self.shadow.len()
@@ -225,8 +218,7 @@ impl Races {
         *self.actor_of[index].insert(self.actors.len() - 1)
     }
 
-    /// Orders a stream's next piece of work after what the host has waited for, and after what the rule of the default
-    /// stream puts before it.
+    /// Orders a stream's next work after the host's waits, and after other streams by the default stream's rule.
     fn catch_up(&mut self, index: usize) {
         let actor = &mut self.actors[index];
         if actor.host_waits != self.host_waits {
@@ -288,7 +280,7 @@ impl Races {
         }
     }
 
-    /// Notes that the host has waited. If it has waited for all work, no remaining use can race with anything.
+    /// Called when the host has waited. If it has waited for all work, no remaining use can race.
     fn host_knows(&mut self, is_new: bool) {
         self.host_waits += u64::from(is_new);
         if self.users != Users::Nobody
@@ -306,7 +298,7 @@ impl Races {
 }
 
 impl Site {
-    /// The user's line and the current operation, or `name` if there is none.
+    /// The user's line and the current operation, else `name`.
     fn here(name: &'static str) -> Site {
         Site { operation: scope::current_operation().unwrap_or(name), place: scope::current_place() }
     }
@@ -322,7 +314,6 @@ fn racing(site: Site, worker: RacingWorker, access: RacingAccess, bytes: u64) ->
     RacingOperation { operation: site.operation, place: site.place, worker, access, bytes }
 }
 
-/// Logs a race between an earlier use and the operation that now uses that range.
 fn report(log: &RaceLog, actors: &[Actor], used: &Use, second: RacingOperation, (start, end): (u64, u64)) {
     let stream = actors[used.actor].stream;
     let access = if used.write { RacingAccess::Write } else { RacingAccess::Read };

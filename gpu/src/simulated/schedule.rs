@@ -14,8 +14,7 @@
 //! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. This is the bottom of
 //! the stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
 
-use super::engine::{EngineState, SimulationState};
-use super::op::{Head, Op, Queue, Task};
+use super::engine::{EngineState, Head, Op, Queue, SimulationState};
 use crate::contract::driver::{DriverResult, OpId, StreamId};
 
 /// A candidate for the next event. The smallest is processed next: the earliest; at the same time, ends before
@@ -139,9 +138,7 @@ impl SimulationState {
 
     /// Whether a stream's first piece of work does not wait for another stream.
     fn may_run(&self, stream: usize, op: &Op) -> bool {
-        if let Task::Wait { stream, op, .. } = op.task
-            && !self.streams[stream].has_run(op)
-        {
+        if op.task.waits_for().is_some_and(|(stream, op)| !self.streams[stream].has_run(op)) {
             return false;
         }
         let Queue { id, blocking, .. } = self.streams[stream];

@@ -1,15 +1,14 @@
-//! Ranges of memory that hold the same bytes as others until they are written.
+//! Ranges of memory that share bytes until they are written.
 //!
-//! After a collective, each rank has the result in its own memory. On hardware, each device has written it by itself;
-//! here one computer would write it for all of them. So the ranges share one set of bytes, and copies of such a range
-//! share them too. A range gets its own bytes when a part of it is written. When all of it is overwritten, it needs
-//! none of the old ones.
+//! After a collective, each rank has the result in its memory. On hardware, each device writes it. Here one computer
+//! would write it for all devices, so the ranges and their copies share one set of bytes. A range gets separate bytes
+//! when a part of it is written. If all of it is overwritten, it needs none of the old ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The contents of a range: a part of bytes that other ranges hold as well.
+/// The contents of a range: a part of shared bytes.
 #[derive(Clone)]
 pub(super) struct Shared {
     whole: Arc<Vec<u8>>,
@@ -36,12 +35,11 @@ impl Shared {
     }
 }
 
-/// The shared ranges of an address space, by start address. None is empty, and none overlaps another.
+/// The shared ranges of an address space, by start address. They are not empty, and do not overlap.
 #[derive(Default)]
 pub(super) struct SharedRanges(BTreeMap<u64, Shared>);
 
 impl SharedRanges {
-    /// Makes a range hold those bytes.
     pub(super) fn insert(&mut self, address: u64, shared: Shared) {
         self.discard(address, shared.part.len());
         if !shared.part.is_empty() {
@@ -49,21 +47,21 @@ impl SharedRanges {
         }
     }
 
-    /// The shared range that contains a whole range, and the offset of that range in it.
+    /// The shared range that contains a range, and the offset in it.
     pub(super) fn around(&self, address: u64, bytes: usize) -> Option<(&Shared, usize)> {
         let (start, shared) = self.0.range(..=address).next_back()?;
         let offset = usize::try_from(address - start).ok()?;
         (bytes > 0 && offset.saturating_add(bytes) <= shared.part.len()).then_some((shared, offset))
     }
 
-    /// Removes the last shared range that overlaps a range, and returns it whole with its address.
+    /// Removes the last shared range that overlaps a range. Returns all of it, with its address.
     pub(super) fn take_last(&mut self, address: u64, bytes: usize) -> Option<(u64, Shared)> {
         let (start, shared) = self.0.range(..address.saturating_add(bytes as u64)).next_back()?;
         let start = (bytes > 0 && address < shared.end(*start)).then_some(*start)?;
         Some((start, self.0.remove(&start)?))
     }
 
-    /// Notes that a range holds something else from now on.
+    /// Ends the sharing of a range.
     pub(super) fn discard(&mut self, address: u64, bytes: usize) {
         let end = address.saturating_add(bytes as u64);
         while let Some((start, shared)) = self.take_last(address, bytes) {

@@ -1,5 +1,4 @@
-//! Tests of what programs see of a simulated GPU: the cases that make asynchronous execution worth a chapter, and the
-//! pitfalls of a simulation.
+//! Tests of asynchronous execution on a simulated GPU, as programs see it.
 
 mod faults;
 mod happens_before;
@@ -19,13 +18,11 @@ use crate::base::topology::Link;
 use crate::contract::driver::Engine;
 use crate::host::host_profile::LAPTOP_8_CORES;
 
-/// `y = value`
 static FILL: KernelDef = elementwise("fill", &[Parameter::Out(DType::F32), Parameter::Float], |args| {
     floats_mut(args.outputs[0].bytes).fill(args.floats[0] as f32);
     Ok(())
 });
 
-/// `y = x + 1`
 static ADD_ONE: KernelDef =
     elementwise("add_one", &[Parameter::In(DType::F32), Parameter::Out(DType::F32)], |args| {
         if let Some(x) = args.inputs[0].bytes {
@@ -66,7 +63,6 @@ fn floats_mut(bytes: &mut [u8]) -> &mut [f32] {
 
 const MICROSECOND: u64 = 1_000;
 
-/// Simulated devices and their clock.
 struct Rig {
     gpu: Simulated,
     clock: Clock,
@@ -98,7 +94,7 @@ impl Rig {
         Rig::new(options())
     }
 
-    /// Floats on device 0, all with that value, and no work pending.
+    /// Floats on device 0, all equal to `value`, without pending work.
     fn device_floats(&self, count: usize, value: f32) -> DevicePtr {
         self.device_floats_on(0, count, value)
     }
@@ -122,7 +118,6 @@ impl Rig {
         values
     }
 
-    /// Reads floats of device 0 after all work of the default stream.
     fn read_device(&self, pointer: DevicePtr, count: usize) -> Vec<f32> {
         self.read_device_on(0, pointer, count)
     }
@@ -134,7 +129,6 @@ impl Rig {
         values
     }
 
-    /// Launches a kernel that takes about that many microseconds and then fills.
     fn fill(
         &self,
         stream: StreamId,
@@ -179,7 +173,7 @@ fn count_of(values: &[f32], value: f32) -> usize {
     values.iter().filter(|other| **other == value).count()
 }
 
-/// A batch of products of square matrices, at no particular address.
+/// Products of square matrices, at no particular address.
 pub(super) fn squares(batch: usize, size: usize) -> Gemm {
     Gemm {
         dtype: DType::F32,

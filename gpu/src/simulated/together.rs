@@ -1,35 +1,34 @@
-//! Work that several processes do together, each in its own simulation.
+//! Collectives of several processes, each with a separate simulation.
 //!
-//! A stream that has reached such work (a collective) waits there ([`Head::Arrived`]). The end of the work is known
-//! once all processes have reached it. Meanwhile the host may queue more work, but the simulation does not go past the
-//! [horizon](SimulationState::horizon), the earliest time at which the work could end. So the result does not depend on
-//! which process ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two
-//! collectives of different groups may run at the same time and do not slow each other down.
+//! A stream that has reached a collective waits there ([`Head::Arrived`]) until all processes have reached it. The host
+//! may queue more work, but the simulation does not pass the [horizon](SimulationState::horizon), the earliest possible
+//! end of the collective. So the result does not depend on the process that ran first. A host that needs the state
+//! after the horizon lets the [others](Others) run. Collectives of different groups may run at the same time, without
+//! slowing each other down.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Setup;
-use super::engine::SimulationState;
+use super::engine::{Head, Op, SimulationState};
 use super::errors;
 use super::memory::AddressSpace;
-use super::op::{Head, Op, Task};
 use super::peers::{P2p, lose_packets};
 use super::shared::Shared;
+use super::task::Task;
 use crate::base::collective::{Collective, Key};
 use crate::base::error::MeetingError;
 use crate::contract::driver::{DriverResult, OpId};
 use crate::contract::others::{Others, Waited};
 
-/// The state that a simulation keeps about other processes.
 #[derive(Default)]
 pub(super) struct Together {
     pub(super) others: Option<Arc<dyn Others>>,
-    /// The number of collectives that it has reached and that have not ended, as far as is known.
+    /// Collectives that it has reached and whose end is unknown.
     arrived: usize,
-    /// Whether a collective has been queued since the host last knew that none was under way.
+    /// Whether a queued collective may be unfinished. Updated when the host waits.
     pub(super) is_queued: bool,
-    /// For work that other streams wait for: how many wait, and when it ended, if it has.
+    /// For work that other streams wait for: the number of waits, and its end, if it has ended.
     awaited: HashMap<OpId, (usize, Option<u64>)>,
 }
 
@@ -46,7 +45,6 @@ impl Together {
         }
     }
 
-    /// Notes that a piece of work has run.
     pub(super) fn ended(&mut self, op: &Op, end: u64) {
         if let Some(awaited) = self.awaited.get_mut(&op.id) {
             awaited.1 = Some(end);
@@ -61,19 +59,17 @@ impl Together {
         }
     }
 
-    /// Notes that the work at the head of a stream has been dropped.
+    /// Called when the work at the head of a stream is dropped.
     pub(super) fn gave_up(&mut self, head: Head) {
         self.arrived -= usize::from(matches!(head, Head::Arrived(_)));
     }
 
-    /// Whether a task waits for work that was already over when the wait was called. That a wait was queued only shows
-    /// that the end was not yet known here.
+    /// Whether a task waits for work that had ended at the call, when the end was not yet known.
     pub(super) fn was_over(&self, task: &Task) -> bool {
         let Task::Wait { op, asked, .. } = task else { return false };
         self.awaited.get(op).is_some_and(|(_, end)| end.is_some_and(|end| end <= *asked))
     }
 
-    /// Writes this process's part of the result.
     pub(super) fn take(
         &self,
         part: &Collective,
@@ -98,7 +94,7 @@ impl Together {
 }
 
 impl SimulationState {
-    /// A stream has reached a collective; passes on its input.
+    /// Called when a stream has reached a collective. Passes on its input.
     pub(super) fn arrive(&mut self, stream: usize, time: u64) {
         let device = self.streams[stream].id.device;
         let Some(op) = self.streams[stream].queue.front() else { return };
@@ -114,7 +110,7 @@ impl SimulationState {
         self.meet();
     }
 
-    /// Finds out which of the collectives that this process has reached now have all processes.
+    /// Updates the collectives that all processes have now reached.
     pub(super) fn meet(&mut self) {
         if self.together.arrived == 0 {
             return;
@@ -135,7 +131,7 @@ impl SimulationState {
         }
     }
 
-    /// The streams that have reached a collective, the time, and the collective's key.
+    /// The streams that have reached a collective, with time and key.
     fn arrivals(&self) -> Vec<(usize, u64, Key)> {
         let of = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
             (Head::Arrived(time), op) => match &op.task {
@@ -147,7 +143,7 @@ impl SimulationState {
         self.active.iter().filter_map(of).collect()
     }
 
-    /// The earliest time at which a collective could end that some process may not have reached yet.
+    /// The earliest possible end of a collective that another process may not have reached.
     pub(super) fn horizon(&self) -> u64 {
         if self.together.arrived == 0 {
             return u64::MAX;
@@ -159,9 +155,8 @@ impl SimulationState {
         self.active.iter().filter_map(end).min().unwrap_or(u64::MAX)
     }
 
-    /// Makes the host wait for other processes, if the next event is held back for them. If none of them can run, that
-    /// event is simulated instead. If the host's wait is then over, its clock advances to the time of the event.
-    /// Returns false if nothing was held back.
+    /// Makes the host wait for other processes, if the next event is deferred for them. If none of them can run, the
+    /// event is simulated, and its time may end the host's wait. Returns false if nothing was deferred.
     pub(super) fn wait_for_others(&mut self, device: usize, done: impl Fn(&SimulationState) -> bool) -> bool {
         if self.together.arrived == 0 {
             return false;
@@ -190,8 +185,7 @@ impl SimulationState {
         None
     }
 
-    /// Simulates everything up to the host's current time, for calls that ask about work without waiting for
-    /// it (`cudaEventQuery`).
+    /// Simulates up to the host's time, for calls that query work without waiting (`cudaEventQuery`).
     pub(super) fn settle(&mut self, device: usize) -> DriverResult<()> {
         let can_run = self.together.others.as_ref().is_some_and(|others| others.can_run());
         while can_run && self.together.arrived > 0 && self.horizon() <= self.clock.now() {
@@ -201,7 +195,7 @@ impl SimulationState {
         self.check(device)
     }
 
-    /// Simulates the queued work of a process whose host is idle, until it reaches another collective.
+    /// Simulates the queued work of a process with an idle host, until it reaches another collective.
     pub(super) fn drain(&mut self) {
         self.meet();
         let arrived = self.together.arrived;
@@ -213,14 +207,14 @@ impl SimulationState {
         }
     }
 
-    /// Notes that the host has waited: collectives that are over no longer count.
+    /// Called when the host has waited: finished collectives no longer count.
     pub(super) fn host_waited(&mut self) {
         let mut queued = self.active.iter().flat_map(|stream| &self.streams[*stream].queue);
         self.together.is_queued =
             self.together.is_queued && queued.any(|op| matches!(op.task, Task::Collective(_)));
     }
 
-    /// The processes did not come together. As in PyTorch, the device can no longer be used.
+    /// Handles processes that did not meet. As in PyTorch, the device becomes unusable.
     fn give_up(&mut self, device: usize, error: MeetingError) {
         let Some(others) = self.together.others.clone() else { return };
         if let MeetingError::Timeout(late) = &error {
@@ -236,13 +230,13 @@ impl SimulationState {
 mod tests {
     use super::*;
     use crate::base::collective::{CollectiveKind, Fingerprint, ReduceOp};
+    use crate::base::device::DevicePtr;
     use crate::base::dtype::DType;
-    use crate::base::handles::DevicePtr;
     use crate::ranks::{Arrival, CollectiveCall, Member, World};
 
     const BYTES: usize = 64 << 10;
 
-    /// Both ranks read the same memory of the computer, though each has an address for it on its own device.
+    /// Both ranks read the same memory of the computer, at an address on each device.
     #[test]
     fn ranks_share_what_a_collective_comes_to() {
         let (world, key) = (World::new(2, true).unwrap(), Key { group: 0, pair: None, number: 1 });

@@ -5,17 +5,17 @@ use std::path::Path;
 use crate::cases::{self, Case};
 use crate::judge::Judgement;
 use crate::puzzles::{self, Includes, Puzzle};
-use crate::{Said, is_json, verdict};
+use crate::{Response, is_json, verdict};
 
 /// Runs a subcommand. Returns `None` if the first argument is not one.
-pub fn run(arguments: &[String]) -> Option<Said> {
+pub fn run(arguments: &[String]) -> Option<Response> {
     let (name, rest) = arguments.split_first()?;
     let result = match name.as_str() {
         "puzzle" => options(rest).and_then(|options| puzzle(&options)),
         "case" => options(rest).and_then(|options| case(&options)),
         _ => return None,
     };
-    Some(result.unwrap_or_else(|trouble| Said {
+    Some(result.unwrap_or_else(|trouble| Response {
         output: String::new(),
         errors: format!("error: {trouble}\n"),
         code: 2,
@@ -46,11 +46,11 @@ fn options(arguments: &[String]) -> Result<Options<'_>, String> {
     Ok(options)
 }
 
-fn shown(output: String) -> Said {
-    Said { output, errors: String::new(), code: 0 }
+fn shown(output: String) -> Response {
+    Response { output, errors: String::new(), code: 0 }
 }
 
-fn puzzle(options: &Options) -> Result<Said, String> {
+fn puzzle(options: &Options) -> Result<Response, String> {
     match options.names[..] {
         [] => Ok(shown(list_of_puzzles())),
         [name] if options.show => Ok(shown(puzzles::find(name)?.start.to_owned())),
@@ -68,7 +68,7 @@ fn puzzle(options: &Options) -> Result<Said, String> {
     }
 }
 
-fn case(options: &Options) -> Result<Said, String> {
+fn case(options: &Options) -> Result<Response, String> {
     match options.names[..] {
         [] => Ok(shown(list_of_cases())),
         [name] if options.show => Ok(shown(cases::find(name)?.source.to_owned())),
@@ -87,7 +87,7 @@ fn judged(
     (heading, explanation): (&str, &str),
     options: &Options,
     judge: &dyn Fn(&str, &str, Includes) -> Judgement,
-) -> Result<Said, String> {
+) -> Result<Response, String> {
     let text = read(file)?;
     let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
     let name = puzzles::file_name(file);
@@ -115,7 +115,7 @@ fn list_of_cases() -> String {
 }
 
 /// Writes the puzzle's starting file, unless it exists.
-fn begin(puzzle: &Puzzle) -> Result<Said, String> {
+fn begin(puzzle: &Puzzle) -> Result<Response, String> {
     let number = puzzle.number();
     let file = format!("puzzle-{number}.cu");
     let next = format!("Edit it, then: cargo run --bin lab-12 -- puzzle {number} {file}\n");
@@ -130,7 +130,7 @@ fn begin(puzzle: &Puzzle) -> Result<Said, String> {
     }
 }
 
-fn presented(case: &Case, options: &Options) -> Said {
+fn presented(case: &Case, options: &Options) -> Response {
     let file = format!("{}.cu", case.name);
     let judgement = case.judge(&file, case.source, &|_| None);
     let report = verdict::said(&judgement, &case.heading(), &file, "", options.json).output;

@@ -7,7 +7,7 @@ use cuda_emulator::{Checks, Program};
 
 use crate::ladder::LADDERS;
 use crate::real::Gpu;
-use crate::{Said, puzzles};
+use crate::{Response, puzzles};
 
 pub const HELP: &str = "\
 Runs the chapter's programs on this computer's NVIDIA GPU and in the emulator, and compares their output: examples,
@@ -177,11 +177,11 @@ pub fn parse(arguments: &[String]) -> Result<Option<Options<'_>>, String> {
     Ok(Some(options))
 }
 
-pub fn run(options: &Options) -> Said {
+pub fn run(options: &Options) -> Response {
     match compared(options) {
-        Ok((output, code)) => Said { output, errors: String::new(), code },
+        Ok((output, code)) => Response { output, errors: String::new(), code },
         Err(trouble) => {
-            Said { output: String::new(), errors: format!("error: compare: {trouble}\n"), code: 2 }
+            Response { output: String::new(), errors: format!("error: compare: {trouble}\n"), code: 2 }
         }
     }
 }

@@ -68,19 +68,19 @@ impl Default for Wanted {
 }
 
 /// The result of a run: the program's output and the report, or the errors that prevent it; and the exit code.
-pub struct Said {
+pub struct Response {
     pub output: String,
     pub errors: String,
     pub code: u8,
 }
 
 /// Compiles, runs and checks a program. `includes` finds the files of `#include "…"`.
-pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wanted: Wanted) -> Said {
-    let refused = |errors| Said { output: String::new(), errors, code: 2 };
+pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wanted: Wanted) -> Response {
+    let refused = |errors| Response { output: String::new(), errors, code: 2 };
     let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
         Err(rejected) if wanted.json => {
-            return Said { output: report::json::rejected(&rejected), errors: String::new(), code: 2 };
+            return Response { output: report::json::rejected(&rejected), errors: String::new(), code: 2 };
         }
         Err(rejected) => return refused(rejected.text()),
     };
@@ -109,20 +109,20 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         // Findings take precedence: the counts of a kernel that ended early are incomplete.
         (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
-    Said { output, errors: String::new(), code: run.exit_code() as u8 }
+    Response { output, errors: String::new(), code: run.exit_code() as u8 }
 }
 
 /// Compiles a program without running it. It needs no `main`. The output has its errors as JSON.
-pub fn compile(name: &str, text: &str) -> Said {
+pub fn compile(name: &str, text: &str) -> Response {
     errors(Program::checked(name, text, &|_| None))
 }
 
-pub fn errors(compiled: Result<Program, Rejected>) -> Said {
+pub fn errors(compiled: Result<Program, Rejected>) -> Response {
     let (output, code) = match compiled {
         Err(rejected) => (report::json::rejected(&rejected), 2),
         Ok(_) => ("{\"errors\":[]}\n".to_owned(), 0),
     };
-    Said { output, errors: String::new(), code }
+    Response { output, errors: String::new(), code }
 }
 
 fn without_main(name: &str) -> String {
@@ -138,7 +138,7 @@ pub fn is_json(format: &str) -> Result<bool, String> {
 }
 
 /// The table of a ladder on one card, or its times on several.
-pub fn ladder(name: &str, cards: &[&'static Profile], json: bool) -> Said {
+pub fn ladder(name: &str, cards: &[&'static Profile], json: bool) -> Response {
     let tables = ladder::find(name).and_then(|ladder| {
         let counted = ladder.count()?;
         cards.iter().map(|card| ladder.table(&counted, card)).collect::<Result<Vec<_>, _>>()
@@ -150,8 +150,8 @@ pub fn ladder(name: &str, cards: &[&'static Profile], json: bool) -> Said {
                 [table] => table.text(),
                 tables => ladder::on_every_card(tables),
             };
-            Said { output, errors: String::new(), code: 0 }
+            Response { output, errors: String::new(), code: 0 }
         }
-        Err(trouble) => Said { output: String::new(), errors: format!("error: {trouble}\n"), code: 2 },
+        Err(trouble) => Response { output: String::new(), errors: format!("error: {trouble}\n"), code: 2 },
     }
 }

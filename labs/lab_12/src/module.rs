@@ -19,7 +19,7 @@ use std::cell::RefCell;
 
 use cuda_emulator::Checks;
 
-use crate::{Said, Wanted, cases, is_json, puzzles, step, verdict};
+use crate::{Response, Wanted, cases, is_json, puzzles, step, verdict};
 
 const FILE: &str = "my.cu";
 
@@ -45,7 +45,7 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let input = INPUT.take();
-    let said = said(&String::from_utf8_lossy(&input)).unwrap_or_else(|trouble| Said {
+    let said = said(&String::from_utf8_lossy(&input)).unwrap_or_else(|trouble| Response {
         output: String::new(),
         errors: format!("error: {trouble}\n"),
         code: 2,
@@ -55,7 +55,7 @@ pub extern "C" fn run() -> u32 {
     said.code.into()
 }
 
-fn said(input: &str) -> Result<Said, String> {
+fn said(input: &str) -> Result<Response, String> {
     let (verb, rest) = input.split_once('\0').unwrap_or((input, ""));
     let two = || rest.split_once('\0').ok_or(format!("`{verb}` takes two parts more, separated by NUL"));
     match verb {
@@ -100,7 +100,7 @@ fn said(input: &str) -> Result<Said, String> {
     }
 }
 
-fn reported(json: bool, checks: &str, text: &str) -> Result<Said, String> {
+fn reported(json: bool, checks: &str, text: &str) -> Result<Response, String> {
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
     let wanted = Wanted { checks, counters, json, ..Wanted::default() };

@@ -15,7 +15,7 @@ use todevice_gpu::contract::libraries::Libraries;
 use todevice_gpu::host::time::Clock;
 use todevice_gpu::nvidia::Nvidia;
 
-use crate::Said;
+use crate::Response;
 use crate::device_half::for_nvrtc;
 
 const DEVICE: usize = 0;
@@ -46,8 +46,8 @@ impl Gpu {
     }
 }
 
-pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) -> Said {
-    let refused = |errors: String| Said { output: String::new(), errors, code: 2 };
+pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) -> Response {
+    let refused = |errors: String| Response { output: String::new(), errors, code: 2 };
     let refused_here = |reason: String| refused(format!("error: --gpu real: {reason}\n"));
     let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
@@ -75,7 +75,7 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) ->
     };
     let gpu = gpu.name();
     let note = format!("on {gpu}, where nothing checks the kernels: without --gpu real the emulator does\n");
-    Said {
+    Response {
         output: format!("{}{findings}{note}", run.output),
         errors: String::new(),
         code: run.exit_code() as u8,

@@ -50,7 +50,7 @@ use cuda_emulator::run::recording::Recording;
 pub use cuda_emulator::run::recording::Wanted;
 use cuda_emulator::{Program, Run, report};
 
-use crate::Said;
+use crate::Response;
 
 pub const FIRST: Wanted = Wanted { launch: 1, block: [0; 3], warp: 0 };
 
@@ -60,12 +60,12 @@ pub fn step(
     includes: &dyn Fn(&str) -> Option<String>,
     wanted: Wanted,
     is_json: bool,
-) -> Said {
-    let refused = |errors| Said { output: String::new(), errors, code: 2 };
+) -> Response {
+    let refused = |errors| Response { output: String::new(), errors, code: 2 };
     let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
         Err(rejected) if is_json => {
-            return Said { output: report::json::rejected(&rejected), errors: String::new(), code: 2 };
+            return Response { output: report::json::rejected(&rejected), errors: String::new(), code: 2 };
         }
         Err(rejected) => return refused(rejected.text()),
     };
@@ -77,7 +77,7 @@ pub fn step(
         Ok(recording) => {
             let show = if is_json { json::json } else { text::text };
             let output = show(&program, &run, recording);
-            Said { output, errors: String::new(), code: run.exit_code() as u8 }
+            Response { output, errors: String::new(), code: run.exit_code() as u8 }
         }
     }
 }

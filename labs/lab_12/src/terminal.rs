@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::ladder::LADDERS;
-use crate::{EXAMPLE, Said, Wanted, card, commands, compare, is_json, launch, real, step, train};
+use crate::{EXAMPLE, Response, Wanted, card, commands, compare, is_json, launch, real, step, train};
 use cuda_emulator::Checks;
 use todevice_figures::profile::ALL;
 
@@ -261,7 +261,7 @@ fn run(options: &Options) -> ExitCode {
     show(&said, if is_first { NEXT } else { "" })
 }
 
-fn show(said: &Said, next: &str) -> ExitCode {
+fn show(said: &Response, next: &str) -> ExitCode {
     match said.errors.is_empty() {
         true => print(&format!("{}{next}", said.output), said.code),
         false => refuse(&said.errors),

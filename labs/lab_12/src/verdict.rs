@@ -2,7 +2,7 @@ use cuda_emulator::report::json::string;
 use cuda_emulator::run::checks::Severity;
 use cuda_emulator::{Checks, Rejected, report};
 
-use crate::Said;
+use crate::Response;
 use crate::judge::{Gate, Judgement};
 use crate::programs::Setting;
 use crate::smallest::Smallest;
@@ -69,7 +69,7 @@ fn errors(rejected: &Rejected, file: &str) -> String {
 
 /// Formats a judgement. The exit code is 0 if the kernel is right, 1 otherwise. `explanation` is for a reader who has
 /// found the mistake.
-pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str, is_json: bool) -> Said {
+pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str, is_json: bool) -> Response {
     let output = match is_json {
         true => json(judgement, explanation),
         false => text(judgement, heading, file, explanation),
@@ -78,7 +78,7 @@ pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str,
         Some(_) => 2,
         None => u8::from(!judgement.is_right()),
     };
-    Said { output, errors: String::new(), code }
+    Response { output, errors: String::new(), code }
 }
 
 fn summary(judgement: &Judgement) -> &'static str {

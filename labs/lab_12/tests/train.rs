@@ -7,19 +7,19 @@ mod stand_ins;
 use std::process::Command;
 
 /// What a program printed, its errors, and its exit code.
-struct Said {
+struct Response {
     output: String,
     errors: String,
     code: Option<i32>,
 }
 
-fn said(command: &mut Command) -> Said {
+fn said(command: &mut Command) -> Response {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { output: text(output.stdout), errors: text(output.stderr), code: output.status.code() }
+    Response { output: text(output.stdout), errors: text(output.stderr), code: output.status.code() }
 }
 
-fn train(arguments: &[&str]) -> Said {
+fn train(arguments: &[&str]) -> Response {
     said(Command::new(env!("CARGO_BIN_EXE_lab-12")).arg("train").args(arguments))
 }
 
@@ -44,7 +44,7 @@ const BACKWARD: &str = "if (i < n) grad_x[i] = grad_y[i] * 2.0f * fmaxf(x[i], 0.
 
 #[test]
 fn the_example_trains_to_the_bits_of_tensor_operations() {
-    let Said { output, errors, code } = train(&[]);
+    let Response { output, errors, code } = train(&[]);
     assert_eq!((code, &*errors), (Some(0), ""), "{output}");
     for part in [
         "machine: Tesla T4 (simulated)\nkernels: forward and backward of activation.cu\n\ngradcheck: backward agrees",
@@ -65,7 +65,7 @@ fn the_example_trains_to_the_bits_of_tensor_operations() {
 
 #[test]
 fn a_wrong_backward_fails_gradcheck_with_the_first_element_that_differs() {
-    let Said { output, code, .. } = train(&[&example("wrong_backward.cu")]);
+    let Response { output, code, .. } = train(&[&example("wrong_backward.cu")]);
     assert_eq!(code, Some(1));
     let note = "note: the first that differs is the slope of element 3 of the output along element 3 of the input: 0.999999 \
                 by finite differences, 0.5 by backward\n";
@@ -83,7 +83,7 @@ fn a_wrong_backward_fails_gradcheck_with_the_first_element_that_differs() {
         ("nothing.cu", "if (i < n) grad_x[i] = 0.0f;"),
         ("nan.cu", "if (i < n) grad_x[i] = grad_y[i] * 2.0f * fmaxf(x[i], 0.0f) * (x[i] / 0.0f);"),
     ] {
-        let Said { output, code, .. } = train(&[&activation(name, FORWARD, backward)]);
+        let Response { output, code, .. } = train(&[&activation(name, FORWARD, backward)]);
         assert!(code == Some(1) && output.contains("\nnote: the first that differs"), "{name}: {output}");
     }
 }
@@ -101,7 +101,7 @@ fn other_functions_are_recognised_and_new_ones_train_alone() {
         &format!("{tanh} if (i < n) y[i] = 0.5f * x[i] * (1.0f + t);"),
         &format!("{tanh} {slope}"),
     );
-    let Said { output, code, .. } = train(&[&file]);
+    let Response { output, code, .. } = train(&[&file]);
     assert_eq!(code, Some(0), "{output}");
     assert!(output.contains("your kernels  x.gelu(Approximate::Tanh)?\n"), "{output}");
     assert!(output.contains("which is rounding\n") || output.contains("the same bits\n"), "{output}");
@@ -111,7 +111,7 @@ fn other_functions_are_recognised_and_new_ones_train_alone() {
         "if (i < n) y[i] = sinf(x[i]);",
         "if (i < n) grad_x[i] = grad_y[i] * cosf(x[i]);",
     );
-    let Said { output, code, .. } = train(&[&file]);
+    let Response { output, code, .. } = train(&[&file]);
     assert_eq!(code, Some(0), "{output}");
     assert!(
         output.contains("forward is none of these, so there is nothing to compare with: x.relu()"),
@@ -123,7 +123,7 @@ fn other_functions_are_recognised_and_new_ones_train_alone() {
 #[test]
 fn kernels_that_are_right_for_one_block_only_differ_in_training() {
     let backward = BACKWARD.replace("i < n", "i < n && blockIdx.x == 0");
-    let Said { output, code, .. } = train(&[&activation("one_block.cu", FORWARD, &backward)]);
+    let Response { output, code, .. } = train(&[&activation("one_block.cu", FORWARD, &backward)]);
     assert_eq!(code, Some(1), "{output}");
     assert!(output.contains("of their size: somewhere the kernels compute something else"), "{output}");
 }
@@ -131,7 +131,7 @@ fn kernels_that_are_right_for_one_block_only_differ_in_training() {
 #[test]
 fn errors_of_the_kernels_name_their_line() {
     let line = |file: &str| {
-        let Said { errors, code, .. } = train(&[file]);
+        let Response { errors, code, .. } = train(&[file]);
         assert_eq!(code, Some(2), "{errors}");
         errors
     };
@@ -183,7 +183,7 @@ fn flags_that_are_wrong_are_one_line() {
         (&["a.cu", "b.cu"], "error: `b.cu`: one file at a time\n"),
         (&["a.cu"], "error: the file a.cu cannot be read: "),
     ] {
-        let Said { output, errors, code } = train(arguments);
+        let Response { output, errors, code } = train(arguments);
         assert_eq!((code, &*output), (Some(2), ""), "{arguments:?}");
         assert!(errors.starts_with(wanted), "{arguments:?}: {errors}");
     }
@@ -196,7 +196,7 @@ fn flags_that_are_wrong_are_one_line() {
 fn a_real_gpu_trains_with_the_same_file() {
     let stand_ins = stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab-12"));
-    let Said { output, errors, code } =
+    let Response { output, errors, code } =
         said(stand_ins.on(&mut command).args(["train", "--gpu", "real", "--epochs", "1"]));
     assert_eq!(code, Some(0), "{output}{errors}");
     assert!(output.starts_with("machine: Stand-in for a GPU\n"), "{output}");
@@ -213,7 +213,7 @@ fn a_real_gpu_trains_with_the_same_file() {
 fn pytorch_trains_to_the_same_losses() {
     let python = std::env::var_os("TORCH_PYTHON").expect("TORCH_PYTHON names a Python that has PyTorch");
     let program = format!("{}/python/activation.py", env!("CARGO_MANIFEST_DIR"));
-    let Said { output, errors, code } =
+    let Response { output, errors, code } =
         said(Command::new(python).arg(program).env("PYTHONDONTWRITEBYTECODE", "1"));
     assert_eq!(code, Some(0), "{errors}");
     assert!(output.starts_with("True\n"), "{output}");

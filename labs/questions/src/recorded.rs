@@ -28,7 +28,7 @@ fn read() -> Result<Vec<Event>, String> {
     let mut events = Vec::new();
     for (prediction, key) in predictions(&figures)? {
         events.push(Event::Prediction(prediction.clone()));
-        events.push(Event::Answer(Answer { prediction, key, said: None }));
+        events.push(Event::Answer(Answer { prediction, key, response: None }));
     }
     events.extend(figures.into_iter().map(Event::Figure));
     Ok(events)
@@ -106,7 +106,7 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
         (
             Prediction::number("12-idle", "How many of the threads that this program starts add nothing?")
                 .unit("threads")
-                .whole()
+                .integer()
                 .because("All blocks have the same number of threads, so the last one has some to spare."),
             found("idle")?,
         ),

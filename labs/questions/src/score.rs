@@ -179,10 +179,11 @@ impl Shown {
         let bet = |id: &str| {
             record.verdict(id).filter(|verdict| *verdict != "skipped").map(|verdict| verdict == "right")
         };
-        let exercise =
-            |id: &str| (record.passed(id) || record.count(id, "checks") > 0).then(|| record.passed(id));
+        let exercise = |id: &str| {
+            (record.has_passed(id) || record.count(id, "checks") > 0).then(|| record.has_passed(id))
+        };
         Shown {
-            questions: Count::of(&evidence.questions, |id| record.answer(id)),
+            questions: Count::of(&evidence.questions, |id| record.is_right(id)),
             exercises: Count::of(&evidence.exercises, exercise),
             bets: Count::of(&evidence.predictions, bet),
         }

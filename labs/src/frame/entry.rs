@@ -12,7 +12,7 @@ use todevice::{Error, Machine, cuda};
 use super::cli::{Common, Format};
 use super::event::{Event, Header};
 use super::lab::{Lab, Progress, Sink, Warnings};
-use super::prediction::{Prediction, Said};
+use super::prediction::{Prediction, Response};
 use super::{render_json, render_text};
 use crate::Result;
 
@@ -55,8 +55,8 @@ impl<O: Args> Entry<O> {
     {
         let flags = flags.into_iter().map(Into::into).collect();
         let matches = matches(self.command(), flags)?;
-        let common = Common::from_arg_matches(&matches).map_err(stop)?;
-        let options = O::from_arg_matches(&matches).map_err(stop)?;
+        let common = Common::from_arg_matches(&matches).map_err(clap_stop)?;
+        let options = O::from_arg_matches(&matches).map_err(clap_stop)?;
         Ok((checked(self.name, common)?, options))
     }
 
@@ -93,13 +93,13 @@ fn command(
 }
 
 fn matches(command: Command, flags: Vec<OsString>) -> Result<ArgMatches, Stop> {
-    command.try_get_matches_from(flags).map_err(stop)
+    command.try_get_matches_from(flags).map_err(clap_stop)
 }
 
 /// Checks the flags of every lab, and adds the host to the machine's description.
 fn checked(lab: &str, mut common: Common) -> Result<Common, Stop> {
     if let Some(section) = &common.section {
-        has_not_moved(lab, section)?;
+        check_moved(lab, section)?;
     }
     if let Some(host) = &common.host {
         let with_host = common.gpu.with_host(host);
@@ -142,7 +142,7 @@ fn start(
         false => run(),
     });
     result = result.and_then(|()| sections.check(name));
-    warnings.tell(&mut sections);
+    warnings.flush(&mut sections);
     if let Some(file) = &common.trace {
         // Also for a failed lab: the trace may show why.
         let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
@@ -151,7 +151,10 @@ fn start(
     if let Err(error) = &result
         && !error.is::<Stop>()
     {
-        sink.event(Event::Failure { lab: name.to_owned(), message: story(&**error) });
+        sink.event(Event::Failure {
+            lab: name.to_owned(),
+            message: error_report(&**error),
+        });
     }
     result
 }
@@ -161,7 +164,7 @@ const MOVED: [((&str, &str), (&str, &str)); 2] =
     [(("lab-05", "6"), ("lab-09", "7")), (("lab-05", "7"), ("lab-09", "8"))];
 
 /// Returns an error with the new place if a section, or one of its parts, has moved to another lab.
-fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
+fn check_moved(lab: &str, section: &str) -> Result<(), Stop> {
     let (number, part) = section.split_at(section.find('.').unwrap_or(section.len()));
     match MOVED.iter().find(|(was, _)| *was == (lab, number)) {
         Some((_, (lab, number))) => Err(wrong(format!(
@@ -222,7 +225,7 @@ impl<'a> Sections<'a> {
         }
         self.was_there |= self.is_there;
         if was && !self.is_there {
-            self.sink.over();
+            self.sink.section_done();
         }
     }
 
@@ -259,11 +262,11 @@ impl Sink for Sections<'_> {
         }
     }
 
-    fn wants(&self, number: &str) -> bool {
+    fn wants_section(&self, number: &str) -> bool {
         self.wanted.is_none_or(|(wanted, _)| wanted == number)
     }
 
-    fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
+    fn ask(&mut self, prediction: &Prediction) -> Option<Response> {
         if self.is_there { self.sink.ask(prediction) } else { None }
     }
 
@@ -281,7 +284,7 @@ impl Sink for Sections<'_> {
 }
 
 /// The text of an error. An error of the tensor crate may have a longer report than its message.
-fn story(error: &(dyn std::error::Error + 'static)) -> String {
+fn error_report(error: &(dyn std::error::Error + 'static)) -> String {
     error.downcast_ref::<Error>().map_or_else(|| error.to_string(), Error::report)
 }
 
@@ -405,7 +408,7 @@ fn missing(machine: &Machine, error: Error) -> String {
 }
 
 /// Converts clap's message. Help is unchanged; an error, which has paragraphs (error, tip, usage), becomes one line.
-pub(crate) fn stop(error: clap::Error) -> Stop {
+pub(crate) fn clap_stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
         return Stop { message, exit_code: 0 };

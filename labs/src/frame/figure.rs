@@ -115,7 +115,7 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
 }
 
 /// A figure that is modelled if the machine's time is modelled, and measured otherwise.
-pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
+pub fn machine_figure(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(
         modelled_or_measured(Kind::Modelled, Kind::Measured),
         name,
@@ -125,7 +125,7 @@ pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
 
 /// As [`found`], for a time in milliseconds, taken with [`todevice::time::Instant`].
 pub fn timed(name: &'static str, time: Duration) -> Figure {
-    found(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
+    machine_figure(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
 }
 
 /// A result that may differ between runs on a real GPU: exact if time is modelled, measured otherwise.

@@ -8,7 +8,7 @@ use todevice::{Device, Machine};
 
 use super::event::{Drawing, Event, Table};
 use super::figure::Figure;
-use super::prediction::{Answer, Guess, Key, Prediction, Said};
+use super::prediction::{Answer, Guess, Key, Prediction, Response};
 use super::text::Text;
 use crate::Result;
 
@@ -17,17 +17,17 @@ pub trait Sink {
     fn event(&mut self, event: Event);
 
     /// Asks the reader, if there is one who wants to be asked. Questions to think about are not asked.
-    fn ask(&mut self, _prediction: &Prediction) -> Option<Said> {
+    fn ask(&mut self, _prediction: &Prediction) -> Option<Response> {
         None
     }
 
     /// Whether it needs any event of a section. If not, a lab with independent sections can skip the section.
-    fn wants(&self, _number: &str) -> bool {
+    fn wants_section(&self, _number: &str) -> bool {
         true
     }
 
     /// Called when the part that `--section` selects is over, so that a page need not wait for the rest.
-    fn over(&mut self) {}
+    fn section_done(&mut self) {}
 
     /// Takes the timeline for `--trace`, to be written to a file.
     fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
@@ -83,8 +83,8 @@ impl<'a> Lab<'a> {
     }
 
     /// Emits an event, after earlier warnings.
-    fn tell(&mut self, event: Event) {
-        self.warnings.tell(self.sink);
+    fn emit(&mut self, event: Event) {
+        self.warnings.flush(self.sink);
         self.sink.event(event);
     }
 
@@ -92,9 +92,9 @@ impl<'a> Lab<'a> {
     /// build on runs in any case.
     pub fn section(&mut self, number: impl Display, title: &str) -> bool {
         let number = number.to_string();
-        let wanted = self.sink.wants(&number);
+        let wanted = self.sink.wants_section(&number);
         let title = title.to_owned();
-        self.tell(Event::Section { number, title, apart: None, machine: None });
+        self.emit(Event::Section { number, title, apart: None, machine: None });
         wanted
     }
 
@@ -107,8 +107,8 @@ impl<'a> Lab<'a> {
         why: &'static str,
     ) -> bool {
         let (number, title) = (number.to_string(), title.to_owned());
-        let wanted = self.sink.wants(&number);
-        self.tell(Event::Section { number, title, apart: Some(why), machine: None });
+        let wanted = self.sink.wants_section(&number);
+        self.emit(Event::Section { number, title, apart: Some(why), machine: None });
         wanted
     }
 
@@ -116,63 +116,64 @@ impl<'a> Lab<'a> {
     pub fn section_on(&mut self, number: impl Display, title: &str, machine: &Machine) {
         let (number, title) = (number.to_string(), title.to_owned());
         let machine = Some(machine.to_string());
-        self.tell(Event::Section { number, title, apart: None, machine });
+        self.emit(Event::Section { number, title, apart: None, machine });
     }
 
     /// Prints a paragraph of explanation.
     pub fn prose(&mut self, text: impl Into<Text>) {
-        self.tell(Event::Prose(text.into()));
+        self.emit(Event::Prose(text.into()));
     }
 
     /// Asks the reader to predict a result. The guess is compared when the lab [answers](Self::answer).
     pub fn predict(&mut self, prediction: Prediction) -> Guess {
-        self.tell(Event::Prediction(prediction.clone()));
-        let said = if prediction.gates() { self.sink.ask(&prediction) } else { None };
-        Guess { prediction, said }
+        self.emit(Event::Prediction(prediction.clone()));
+        let response =
+            if prediction.gates() { self.sink.ask(&prediction) } else { None };
+        Guess { prediction, response }
     }
 
     pub fn think(&mut self, id: &'static str, question: impl Into<String>) {
-        self.tell(Event::Prediction(Prediction::think(id, question)));
+        self.emit(Event::Prediction(Prediction::think(id, question)));
     }
 
     /// Begins a part of the section, which the chapter shows by this name, without a question.
     pub fn part(&mut self, name: &'static str) {
-        self.tell(Event::Part(name));
+        self.emit(Event::Part(name));
     }
 
     /// Answers a prediction: with the name of a choice, a bool, a figure, an order, or a part of a line. Has no effect
     /// for a question to think about.
     pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {
-        let Guess { prediction, said } = guess;
+        let Guess { prediction, response } = guess;
         if !prediction.gates() {
             return; // A question to think about has no key.
         }
-        self.tell(Event::Answer(Answer { prediction, key: key.into(), said }));
+        self.emit(Event::Answer(Answer { prediction, key: key.into(), response }));
     }
 
     /// Prints a line verbatim.
     pub fn print(&mut self, line: impl Into<Text>) {
-        self.tell(Event::Line(line.into()));
+        self.emit(Event::Line(line.into()));
     }
 
     /// Shows a figure on a separate line.
     pub fn figure(&mut self, figure: Figure) {
-        self.tell(Event::Figure(figure));
+        self.emit(Event::Figure(figure));
     }
 
     pub fn table(&mut self, table: Table) {
-        self.tell(Event::Table(table));
+        self.emit(Event::Table(table));
     }
 
     /// Shows several lines verbatim: an error report, a tensor.
     pub fn report(&mut self, report: impl Display) {
-        self.tell(Event::Report(report.to_string()));
+        self.emit(Event::Report(report.to_string()));
     }
 
     /// Shows a drawing; the caption is its text alternative. A terminal draws a timeline and a memory map, but shows
     /// only the caption of an SVG.
     pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
-        self.tell(Event::Picture {
+        self.emit(Event::Picture {
             drawing: drawing.into(),
             caption: caption.to_owned(),
         });
@@ -215,7 +216,7 @@ impl Warnings {
         warnings
     }
 
-    pub(crate) fn tell(&self, sink: &mut dyn Sink) {
+    pub(crate) fn flush(&self, sink: &mut dyn Sink) {
         for message in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             sink.event(Event::Warning(message));
         }

@@ -31,8 +31,8 @@ pub use entry::{
 };
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
-    BYTES, Figure, Kind, Value, bytes, exact, found, hardware, measured, modelled,
-    observed, raced, rounded_by, timed,
+    BYTES, Figure, Kind, Value, bytes, exact, hardware, machine_figure, measured,
+    modelled, observed, raced, rounded_by, timed,
 };
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};

@@ -57,20 +57,21 @@ pub enum Kind {
 pub struct Possible {
     pub least: f64,
     pub most: f64,
-    pub whole: bool,
+    pub is_integer: bool,
 }
 
 impl Possible {
     /// No lab asks for a negative number.
-    const ANY: Possible = Possible { least: 0.0, most: f64::INFINITY, whole: false };
+    const ANY: Possible =
+        Possible { least: 0.0, most: f64::INFINITY, is_integer: false };
 
-    fn has(self, number: f64) -> bool {
-        let Possible { least, most, whole } = self;
-        (least..=most).contains(&number) && !(whole && number.fract() != 0.0)
+    fn allows(self, number: f64) -> bool {
+        let Possible { least, most, is_integer } = self;
+        (least..=most).contains(&number) && !(is_integer && number.fract() != 0.0)
     }
 
     /// The end of a phrase that begins with "a number": ` from 0 to 8`.
-    fn in_words(self) -> String {
+    fn range_text(self) -> String {
         let Possible { least, most, .. } = self;
         match (least > 0.0 && least < 1.0, most.is_finite()) {
             (true, _) => ", more than 0".to_owned(),
@@ -157,13 +158,13 @@ impl Prediction {
     }
 
     /// Allows only integers: the answer is a count.
-    pub fn whole(self) -> Prediction {
-        self.possible(|possible| Possible { whole: true, ..possible })
+    pub fn integer(self) -> Prediction {
+        self.possible(|possible| Possible { is_integer: true, ..possible })
     }
 
     /// Allows only counts up to `all`.
     pub fn out_of(self, all: usize) -> Prediction {
-        self.whole().at_most(all as f64)
+        self.integer().at_most(all as f64)
     }
 
     pub fn at_most(self, most: f64) -> Prediction {
@@ -297,7 +298,8 @@ impl Prediction {
             Kind::Choice(_) | Kind::Line(_) => range(),
             Kind::YesNo => "yes or no".to_owned(),
             Kind::Number { unit, possible, .. } => {
-                let number = if possible.whole { "a whole number" } else { "a number" };
+                let number =
+                    if possible.is_integer { "a whole number" } else { "a number" };
                 match *unit {
                     "" => number.to_owned(),
                     "%" => "a percentage".to_owned(),
@@ -314,20 +316,23 @@ impl Prediction {
     }
 
     /// As [`expects`](Self::expects) with the possible range, for an error message.
-    pub fn wanted(&self) -> String {
+    pub fn expected_input(&self) -> String {
         let expects = self.expects();
         match self.kind {
-            Kind::Number { possible, .. } => expects + &possible.in_words(),
+            Kind::Number { possible, .. } => expects + &possible.range_text(),
             Kind::Choice(_) | Kind::Line(_) => format!("a letter from {expects}"),
             _ => expects,
         }
     }
 
     /// Parses a guess. The error says in one line what is possible.
-    pub fn parse(&self, typed: &str) -> Result<Said, String> {
+    pub fn parse(&self, typed: &str) -> Result<Response, String> {
         let wrong = || {
             let typed = printable::line(typed.trim());
-            format!("`{typed}` is not a possible answer: type {}", self.wanted())
+            format!(
+                "`{typed}` is not a possible answer: type {}",
+                self.expected_input()
+            )
         };
         let typed = typed.trim().to_ascii_lowercase();
         let of_letter =
@@ -336,18 +341,18 @@ impl Prediction {
             let mut letters = text.chars();
             letters.next().filter(|_| letters.next().is_none()).and_then(of_letter)
         };
-        let said = match &self.kind {
+        let response = match &self.kind {
             Kind::Choice(_) | Kind::Line(_) => {
-                one(typed.trim_end_matches([')', '.'])).map(Said::Option)
+                one(typed.trim_end_matches([')', '.'])).map(Response::Option)
             }
             Kind::YesNo => match typed.trim_end_matches('.') {
-                "y" | "yes" => Some(Said::Option(0)),
-                "n" | "no" => Some(Said::Option(1)),
+                "y" | "yes" => Some(Response::Option(0)),
+                "n" | "no" => Some(Response::Option(1)),
                 _ => None,
             },
             Kind::Number { unit, possible, .. } => number(&typed, unit)
-                .filter(|number| possible.has(*number))
-                .map(Said::Number),
+                .filter(|number| possible.allows(*number))
+                .map(Response::Number),
             Kind::Order(things) => {
                 let letters = typed
                     .chars()
@@ -358,50 +363,54 @@ impl Prediction {
                     sorted.sort_unstable();
                     sorted.into_iter().eq(0..things.len())
                 };
-                order.filter(all).map(Said::Order)
+                order.filter(all).map(Response::Order)
             }
             Kind::Think => None,
         };
-        said.ok_or_else(wrong)
+        response.ok_or_else(wrong)
     }
 
     /// The guess as a reader would type it, which is the stored form.
-    pub fn typed(&self, said: &Said) -> String {
+    pub fn typed(&self, response: &Response) -> String {
         let letters = self.letters();
         let letter = |index: &usize| {
             letters.get(*index).map(char::to_string).unwrap_or_default()
         };
-        match (said, &self.kind) {
-            (Said::Option(index), Kind::YesNo) => {
+        match (response, &self.kind) {
+            (Response::Option(index), Kind::YesNo) => {
                 if *index == 0 { "yes" } else { "no" }.to_owned()
             }
-            (Said::Option(index), _) => letter(index),
-            (Said::Number(number), _) => number.to_string(),
-            (Said::Order(order), _) => {
+            (Response::Option(index), _) => letter(index),
+            (Response::Number(number), _) => number.to_string(),
+            (Response::Order(order), _) => {
                 order.iter().map(letter).collect::<Vec<_>>().join(" ")
             }
         }
     }
 
     /// The guess as part of a sentence.
-    fn in_words(&self, said: &Said) -> String {
+    fn describe(&self, response: &Response) -> String {
         let options = self.options();
         let option =
             |index: &usize| options.get(*index).copied().unwrap_or_default().trim();
-        match (said, &self.kind) {
-            (Said::Option(index), Kind::Line(_)) => format!("`{}`", option(index)),
-            (Said::Option(index), Kind::YesNo) => {
+        match (response, &self.kind) {
+            (Response::Option(index), Kind::Line(_)) => format!("`{}`", option(index)),
+            (Response::Option(index), Kind::YesNo) => {
                 if *index == 0 { "yes" } else { "no" }.to_owned()
             }
-            (Said::Option(index), _) => option(index).trim_end_matches('.').to_owned(),
-            (Said::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() => {
+            (Response::Option(index), _) => {
+                option(index).trim_end_matches('.').to_owned()
+            }
+            (Response::Number(number), Kind::Number { unit, .. })
+                if !unit.is_empty() =>
+            {
                 format!(
                     "{number} {}",
                     if *number == 1.0 { singular(unit) } else { unit }
                 )
             }
-            (Said::Number(number), _) => number.to_string(),
-            (Said::Order(order), _) => {
+            (Response::Number(number), _) => number.to_string(),
+            (Response::Order(order), _) => {
                 order.iter().map(option).collect::<Vec<_>>().join(", ")
             }
         }
@@ -427,7 +436,7 @@ fn number(typed: &str, unit: &str) -> Option<f64> {
 
 /// A reader's guess. Options count from 0.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum Response {
     Option(usize),
     Number(f64),
     Order(Vec<usize>),
@@ -476,7 +485,7 @@ impl From<Vec<String>> for Key {
 #[must_use = "a prediction is answered with `lab.answer`"]
 pub struct Guess {
     pub(crate) prediction: Prediction,
-    pub(crate) said: Option<Said>,
+    pub(crate) response: Option<Response>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -484,7 +493,7 @@ pub struct Answer {
     pub prediction: Prediction,
     pub key: Key,
     /// The reader's guess, if the reader was asked and answered.
-    pub said: Option<Said>,
+    pub response: Option<Response>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -497,24 +506,26 @@ pub enum Verdict {
 
 impl Answer {
     /// The answer in the form of a guess. The error says why there is none.
-    pub fn expected(&self) -> Result<Said, String> {
+    pub fn expected(&self) -> Result<Response, String> {
         let Answer { prediction: Prediction { id, kind, .. }, key, .. } = self;
         match (kind, key) {
             (Kind::Choice(choices), Key::Named(name)) => choices
                 .iter()
                 .position(|choice| choice.name == name)
-                .map(Said::Option)
+                .map(Response::Option)
                 .ok_or_else(|| format!("{id} has no choice `{name}`")),
             (Kind::Line(lines), Key::Named(part)) => {
                 let mut found =
                     lines.iter().enumerate().filter(|(_, line)| line.contains(part));
                 match (found.next(), found.next()) {
-                    (Some((index, _)), None) => Ok(Said::Option(index)),
+                    (Some((index, _)), None) => Ok(Response::Option(index)),
                     (None, _) => Err(format!("{id} has no line with `{part}`")),
                     _ => Err(format!("{id} has more than one line with `{part}`")),
                 }
             }
-            (Kind::YesNo, Key::Truth(truth)) => Ok(Said::Option(usize::from(!truth))),
+            (Kind::YesNo, Key::Truth(truth)) => {
+                Ok(Response::Option(usize::from(!truth)))
+            }
             (Kind::Number { unit, .. }, Key::Number(figure))
                 if figure.unit != *unit =>
             {
@@ -524,7 +535,7 @@ impl Answer {
                 ))
             }
             (Kind::Number { .. }, Key::Number(figure)) => {
-                figure.quantity().map(Said::Number).ok_or_else(|| {
+                figure.quantity().map(Response::Number).ok_or_else(|| {
                     format!("{id} asks for a number, and the answer is none")
                 })
             }
@@ -534,7 +545,7 @@ impl Answer {
                 let order: Option<Vec<usize>> = order.iter().map(place).collect();
                 order
                     .filter(|order| order.len() == things.len())
-                    .map(Said::Order)
+                    .map(Response::Order)
                     .ok_or_else(|| {
                         format!("{id} has other things to put in order than its answer")
                     })
@@ -547,7 +558,7 @@ impl Answer {
     pub fn printed(&self) -> String {
         match (&self.key, self.expected()) {
             (Key::Number(figure), _) => figure.printed(),
-            (_, Ok(expected)) => self.prediction.in_words(&expected),
+            (_, Ok(expected)) => self.prediction.describe(&expected),
             (_, Err(what)) => what,
         }
     }
@@ -562,33 +573,34 @@ impl Answer {
         )
     }
 
-    pub fn verdict(&self, said: &Said) -> Verdict {
+    pub fn verdict(&self, response: &Response) -> Verdict {
         let expected = self.expected();
-        match (&self.prediction.kind, said, expected) {
+        match (&self.prediction.kind, response, expected) {
             (
                 Kind::Number { tolerance, .. },
-                Said::Number(said),
-                Ok(Said::Number(expected)),
-            ) => match (said - expected).abs() <= tolerance * expected.abs() {
+                Response::Number(response),
+                Ok(Response::Number(expected)),
+            ) => match (response - expected).abs() <= tolerance * expected.abs() {
                 true => Verdict::Right,
-                false if self.is_bare() || said / expected <= 0.0 => Verdict::Wrong,
-                false => Verdict::Off(said / expected),
+                false if self.is_bare() || response / expected <= 0.0 => Verdict::Wrong,
+                false => Verdict::Off(response / expected),
             },
-            (_, said, Ok(expected)) if *said == expected => Verdict::Right,
+            (_, response, Ok(expected)) if *response == expected => Verdict::Right,
             _ => Verdict::Wrong,
         }
     }
 
     /// The comparison for a reader, with the reason: `You said 2 steps; it was 96 steps, 48 times your guess.`
-    pub fn compared(&self, said: &Said) -> String {
+    pub fn compared(&self, response: &Response) -> String {
         let is_choice = matches!(self.prediction.kind, Kind::Choice(_) | Kind::Line(_));
         let quoted =
             |words: String| if is_choice { format!("“{words}”") } else { words };
         let (mine, answer) =
-            (quoted(self.prediction.in_words(said)), quoted(self.printed()));
-        let (unless, because) = (self.unless(said), self.prediction.because.as_str());
-        let is_number = matches!(said, Said::Number(_));
-        let verdict = match self.verdict(said) {
+            (quoted(self.prediction.describe(response)), quoted(self.printed()));
+        let (unless, because) =
+            (self.unless(response), self.prediction.because.as_str());
+        let is_number = matches!(response, Response::Number(_));
+        let verdict = match self.verdict(response) {
             Verdict::Right if is_number => {
                 format!("You said {mine}; it was {answer}. Right.")
             }
@@ -613,10 +625,10 @@ impl Answer {
     }
 
     /// Why the guess is wrong, if it is a wrong choice.
-    fn unless(&self, said: &Said) -> &str {
-        match (&self.prediction.kind, said) {
-            (Kind::Choice(choices), Said::Option(index))
-                if self.verdict(said) != Verdict::Right =>
+    fn unless(&self, response: &Response) -> &str {
+        match (&self.prediction.kind, response) {
+            (Kind::Choice(choices), Response::Option(index))
+                if self.verdict(response) != Verdict::Right =>
             {
                 choices.get(*index).map_or("", |choice| choice.unless.as_str())
             }

@@ -117,10 +117,10 @@ impl Record {
     }
 
     /// Stores the guess for a prediction.
-    pub fn predicted(&mut self, answer: &Answer) {
-        let Some(said) = &answer.said else { return };
-        let verdict = answer.verdict(said);
-        let mut entry = json!({ "said": answer.prediction.typed(said), "verdict": verdict.to_string() });
+    pub fn add_prediction(&mut self, answer: &Answer) {
+        let Some(response) = &answer.response else { return };
+        let verdict = answer.verdict(response);
+        let mut entry = json!({ "said": answer.prediction.typed(response), "verdict": verdict.to_string() });
         if let Verdict::Off(ratio) = verdict {
             entry["ratio"] = ratio.into();
         }
@@ -128,7 +128,7 @@ impl Record {
     }
 
     /// The guess for a prediction.
-    pub fn said(&self, id: &str) -> Option<&str> {
+    pub fn prediction(&self, id: &str) -> Option<&str> {
         self.0.get("predictions")?.get(id)?.get("said")?.as_str()
     }
 
@@ -144,38 +144,43 @@ impl Record {
     }
 
     /// Stores an answer to a question: the choice's place in its file, from 1.
-    pub fn answered(&mut self, id: &str, place: usize, right: bool) {
+    pub fn add_answer(&mut self, id: &str, place: usize, right: bool) {
         let entry = json!({ "said": place.to_string(), "right": right });
         self.part("questions").insert(id.to_owned(), entry);
     }
 
     /// Stores an answer in the student's words, with its points and those of a good answer.
-    pub fn explained(&mut self, id: &str, said: &str, points: usize, of: usize) {
-        let entry =
-            json!({ "said": said, "points": points, "of": of, "right": points == of });
+    pub fn add_explanation(
+        &mut self,
+        id: &str,
+        response: &str,
+        points: usize,
+        of: usize,
+    ) {
+        let entry = json!({ "said": response, "points": points, "of": of, "right": points == of });
         self.part("questions").insert(id.to_owned(), entry);
     }
 
     /// Whether a question was answered correctly; `None` without an answer.
-    pub fn answer(&self, id: &str) -> Option<bool> {
+    pub fn is_right(&self, id: &str) -> Option<bool> {
         self.0.get("questions")?.get(id)?.get("right")?.as_bool()
     }
 
     /// Stores a check of an exercise. A passed exercise stays passed.
-    pub fn checked(&mut self, id: &str, passed: bool) {
-        let passed = passed || self.passed(id);
+    pub fn add_check(&mut self, id: &str, passed: bool) {
+        let passed = passed || self.has_passed(id);
         let checks = self.count(id, "checks") + 1;
         let exercise = self.exercise(id);
         exercise.insert("passed".to_owned(), passed.into());
         exercise.insert("checks".to_owned(), checks.into());
     }
 
-    pub fn passed(&self, id: &str) -> bool {
+    pub fn has_passed(&self, id: &str) -> bool {
         self.of_exercise(id, "passed").and_then(Json::as_bool).unwrap_or(false)
     }
 
     /// Stores the number of hints that a student has seen.
-    pub fn hinted(&mut self, id: &str, hints: u64) {
+    pub fn add_hint(&mut self, id: &str, hints: u64) {
         let hints = hints.max(self.count(id, "hints"));
         self.exercise(id).insert("hints".to_owned(), hints.into());
     }
@@ -190,16 +195,16 @@ impl Record {
         self.0.get("final")?.as_object().filter(|result| result.contains_key("points"))
     }
 
-    pub fn assessed(&mut self, result: Map<String, Json>) {
+    pub fn set_assessment(&mut self, result: Map<String, Json>) {
         self.part("final").extend(result);
     }
 
     /// The seed of the final assessment that the terminal has written.
-    pub fn written(&self) -> Option<u64> {
+    pub fn assessment_seed(&self) -> Option<u64> {
         self.0.get("final")?.get("written")?.as_u64()
     }
 
-    pub fn begun(&mut self, seed: u64) {
+    pub fn set_assessment_seed(&mut self, seed: u64) {
         self.part("final").insert("written".to_owned(), seed.into());
     }
 
@@ -222,21 +227,21 @@ impl Record {
 mod tests {
     use super::*;
     use crate::frame::figure::exact;
-    use crate::frame::prediction::{Prediction, Said};
+    use crate::frame::prediction::{Prediction, Response};
 
     #[test]
     fn what_is_said_comes_back_and_nothing_else_is_lost() {
         let text = r#"{ "to-device-progress": 1, "questions": { "02-rule": { "said": "3", "right": true } }, "later": [1] }"#;
         let mut record = Record::parse(text).unwrap();
         let prediction = Prediction::number("03-steps", "How many?");
-        record.predicted(&Answer {
+        record.add_prediction(&Answer {
             prediction,
             key: exact("steps", 96).into(),
-            said: Some(Said::Number(2.0)),
+            response: Some(Response::Number(2.0)),
         });
         let again = Record::parse(&record.to_text()).unwrap();
         assert_eq!(again, record);
-        assert_eq!(again.said("03-steps"), Some("2"));
+        assert_eq!(again.prediction("03-steps"), Some("2"));
         assert!(
             again.to_text().contains("\"later\"")
                 && again.to_text().contains("02-rule")
@@ -246,18 +251,25 @@ mod tests {
     #[test]
     fn who_has_passed_once_has_passed() {
         let mut record = Record::default();
-        record.checked("02-batch", false);
-        assert!(!record.passed("02-batch"));
-        record.checked("02-batch", true);
-        record.checked("02-batch", false);
-        record.hinted("02-batch", 2);
-        record.hinted("02-batch", 1);
-        record.answered("02-rule", 3, true);
-        record.explained("05-somebody-else", "It is not mine.\nI close it.", 2, 4);
+        record.add_check("02-batch", false);
+        assert!(!record.has_passed("02-batch"));
+        record.add_check("02-batch", true);
+        record.add_check("02-batch", false);
+        record.add_hint("02-batch", 2);
+        record.add_hint("02-batch", 1);
+        record.add_answer("02-rule", 3, true);
+        record.add_explanation(
+            "05-somebody-else",
+            "It is not mine.\nI close it.",
+            2,
+            4,
+        );
         let record = Record::parse(&record.to_text()).unwrap();
-        assert!(record.passed("02-batch") && record.answer("02-rule") == Some(true));
         assert!(
-            record.answer("05-somebody-else") == Some(false)
+            record.has_passed("02-batch") && record.is_right("02-rule") == Some(true)
+        );
+        assert!(
+            record.is_right("05-somebody-else") == Some(false)
                 && record.to_text().contains("\"points\": 2")
         );
         assert_eq!(

@@ -59,7 +59,7 @@ pub fn render(event: &Event) -> Json {
         }
         Event::Part(name) => json!({ "event": "part", "name": name }),
         Event::Answer(answer) => {
-            let Answer { prediction, key, said } = answer;
+            let Answer { prediction, key, response } = answer;
             let figures: Vec<Json> = match key {
                 Key::Number(shown) => vec![figure(shown)],
                 _ => Vec::new(),
@@ -71,7 +71,7 @@ pub fn render(event: &Event) -> Json {
             let answered = marked(
                 answered,
                 "said",
-                said.as_ref().map(|said| prediction.typed(said).into()),
+                response.as_ref().map(|response| prediction.typed(response).into()),
             );
             marked(answered, "raced", prediction.raced.then(|| true.into()))
         }

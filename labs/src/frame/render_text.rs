@@ -89,7 +89,7 @@ impl Renderer {
 
     /// Renders the next event as whole lines, after a blank line if needed.
     pub fn render(&mut self, event: &Event) -> String {
-        if matches!(event, Event::Answer(Answer { said: None, .. })) {
+        if matches!(event, Event::Answer(Answer { response: None, .. })) {
             return String::new(); // The reader was not asked.
         }
         if matches!(event, Event::Part(_)) {
@@ -143,9 +143,9 @@ impl Renderer {
             }
             Event::Answer(answer) => {
                 let compared = answer
-                    .said
+                    .response
                     .as_ref()
-                    .map(|said| answer.compared(said))
+                    .map(|response| answer.compared(response))
                     .unwrap_or_default();
                 palette.question(&wrap(&without_ticks(&compared)))
             }

@@ -1,7 +1,7 @@
 //! The score of a reader's predictions, at the end of a run with `--ask`.
 
 use super::event::Event;
-use super::prediction::{Said, Verdict};
+use super::prediction::{Response, Verdict};
 
 /// The predictions of a run so far.
 #[derive(Debug, Default)]
@@ -23,20 +23,21 @@ impl Score {
             Event::Section { number, title, .. } => {
                 self.section = format!("{number}. {title}");
             }
-            Event::Answer(answer) => match &answer.said {
-                Some(said) => self.count(said, &answer.verdict(said)),
+            Event::Answer(answer) => match &answer.response {
+                Some(response) => self.count(response, &answer.verdict(response)),
                 None => self.skipped += 1,
             },
             _ => {}
         }
     }
 
-    fn count(&mut self, said: &Said, verdict: &Verdict) {
+    fn count(&mut self, response: &Response, verdict: &Verdict) {
         match verdict {
             Verdict::Right => self.right += 1,
             // A factor of two is close without a measurement.
             Verdict::Off(ratio)
-                if matches!(said, Said::Number(_)) && (0.5..=2.0).contains(ratio) =>
+                if matches!(response, Response::Number(_))
+                    && (0.5..=2.0).contains(ratio) =>
             {
                 self.near += 1;
             }
@@ -50,7 +51,7 @@ impl Score {
     }
 
     /// The score in words, and the sections to read again. Empty without predictions.
-    pub(crate) fn told(&self, lab: &str) -> String {
+    pub(crate) fn summary(&self, lab: &str) -> String {
         let Score { right, near, off, skipped, missed, .. } = self;
         let made = right + near + off;
         let predictions = |count: usize| match count {
@@ -69,26 +70,26 @@ impl Score {
                 ),
             };
         }
-        let mut told = format!("\nYour score: {right} of {} right", predictions(made));
+        let mut text = format!("\nYour score: {right} of {} right", predictions(made));
         if *near > 0 {
-            told += &format!(", {near} near (within a factor of two)");
+            text += &format!(", {near} near (within a factor of two)");
         }
         if *off > 0 {
-            told += &format!(", {off} off");
+            text += &format!(", {off} off");
         }
-        told += ".";
+        text += ".";
         if *skipped > 0 {
-            told += &format!(" You skipped {skipped}.");
+            text += &format!(" You skipped {skipped}.");
         }
-        told += "\n";
+        text += "\n";
         if !missed.is_empty() {
             let chapter = lab.trim_start_matches("lab-");
-            told += &format!("Read these sections of lab {chapter} again:\n");
+            text += &format!("Read these sections of lab {chapter} again:\n");
             for section in missed {
-                told += &format!("  {section}\n");
+                text += &format!("  {section}\n");
             }
         }
-        told
+        text
     }
 }
 
@@ -107,26 +108,26 @@ mod tests {
         }
     }
 
-    fn steps(said: Option<f64>) -> Event {
+    fn steps(response: Option<f64>) -> Event {
         Event::Answer(Answer {
             prediction: Prediction::number("99-steps", "How many?").unit("steps"),
             key: exact("steps", 100).unit("steps").into(),
-            said: said.map(Said::Number),
+            response: response.map(Response::Number),
         })
     }
 
-    fn truth(said: usize) -> Event {
+    fn truth(response: usize) -> Event {
         Event::Answer(Answer {
             prediction: Prediction::yes_no("99-yes", "Is it?"),
             key: Key::Truth(true),
-            said: Some(Said::Option(said)),
+            response: Some(Response::Option(response)),
         })
     }
 
     fn told(events: &[Event]) -> String {
         let mut score = Score::default();
         events.iter().for_each(|event| score.note(event));
-        score.told("lab-99")
+        score.summary("lab-99")
     }
 
     #[test]

@@ -10,10 +10,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::cli::{Color, Common, Format};
-use super::entry::{Entry, Stop, ended, stop, wrong};
+use super::entry::{Entry, Stop, clap_stop, ended, wrong};
 use super::event::Event;
 use super::lab::{Bar, Progress, Sink};
-use super::prediction::{Answer, Prediction, Said};
+use super::prediction::{Answer, Prediction, Response};
 use super::progress::Record;
 use super::render_text::{Palette, Renderer, without_ticks};
 use super::score::Score;
@@ -23,16 +23,16 @@ use crate::Result;
 
 /// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
 pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
-    told(run(lab))
+    exit_with(run(lab))
 }
 
 /// Runs a program that is not a lab. Exits with 0, or with the code of its [`Stop`].
 pub fn program<F: clap::Parser>(run: impl FnOnce(F) -> Result<(), Stop>) -> ExitCode {
-    told(F::try_parse().map_err(stop).and_then(run))
+    exit_with(F::try_parse().map_err(clap_stop).and_then(run))
 }
 
 /// Reports why a program stops, and returns its exit code.
-fn told(result: Result<(), Stop>) -> ExitCode {
+fn exit_with(result: Result<(), Stop>) -> ExitCode {
     let Err(Stop { message, exit_code }) = result else { return ExitCode::SUCCESS };
     if exit_code == 0 {
         to_stdout(&message)
@@ -56,7 +56,7 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     let mut terminal = Terminal::new(&common)?;
     let result = ended(lab.start(&common, &options, &machine, &mut terminal));
     if common.ask {
-        let score = terminal.score.told(lab.name);
+        let score = terminal.score.summary(lab.name);
         // Standard output has JSON only.
         if common.format == Format::Json {
             to_stderr(&score)
@@ -123,13 +123,14 @@ impl Terminal {
     }
 
     /// Stores an answer at once, since the reader may leave at the next question.
-    fn keep(&mut self, event: &Event) {
-        let (Event::Answer(answer @ Answer { said: Some(_), .. }), Some(file)) =
+    fn store_answer(&mut self, event: &Event) {
+        let (Event::Answer(answer @ Answer { response: Some(_), .. }), Some(file)) =
             (event, &self.kept)
         else {
             return;
         };
-        if let Err(error) = Record::change(file, |record| record.predicted(answer)) {
+        if let Err(error) = Record::change(file, |record| record.add_prediction(answer))
+        {
             to_stderr(&format!("warning: --progress {}: {error}\n", file.display()));
             self.kept = None;
         }
@@ -163,7 +164,7 @@ impl Sink for Terminal {
             Some(bar) => bar.suspend(|| self.write(&event)),
             None => self.write(&event),
         }
-        self.keep(&event);
+        self.store_answer(&event);
         self.score.note(&event);
         if matches!(event, Event::Header(_))
             && self.watched
@@ -179,7 +180,7 @@ impl Sink for Terminal {
 
     /// Asks until there is an answer, or none is wanted. If standard output is JSON, questions go to standard error.
     /// Asks at most three times, for programs such as `yes`.
-    fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
+    fn ask(&mut self, prediction: &Prediction) -> Option<Response> {
         if !self.asks {
             return None;
         }
@@ -200,7 +201,7 @@ impl Sink for Terminal {
                 return None;
             }
             match prediction.parse(&line) {
-                Ok(said) => return Some(said),
+                Ok(response) => return Some(response),
                 Err(what) => tell(&format!("{what}\n")),
             }
         }

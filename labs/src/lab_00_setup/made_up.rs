@@ -62,7 +62,7 @@ pub fn computer(which: Which) -> Computer {
         Which::Ready => {
             let pip = |folder: &str, file: &str, version: &str| {
                 let packages = "/home/ada/.venv/lib/python3.12/site-packages/nvidia";
-                found(version, &format!("{packages}/{folder}/lib/{file}"))
+                found_version(version, &format!("{packages}/{folder}/lib/{file}"))
             };
             let nvidia = Nvidia {
                 nvrtc: pip("cuda_nvrtc", "libnvrtc.so.12", "12.9"),
@@ -144,8 +144,8 @@ pub fn computer(which: Which) -> Computer {
             &[PC, CARD, DRIVER_550],
             &[],
             Nvidia {
-                nvrtc: found("12.9", "/usr/local/lib/libnvrtc.so.12"),
-                cublas: found("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
+                nvrtc: found_version("12.9", "/usr/local/lib/libnvrtc.so.12"),
+                cublas: found_version("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
                 ..unusable(
                     DriverTrouble::Fails(803),
                     "the NVIDIA driver cannot be used: system has unsupported display driver / cuda driver \
@@ -169,8 +169,8 @@ pub fn computer(which: Which) -> Computer {
             ],
             &[],
             Nvidia {
-                nvrtc: found("12.9", "/usr/local/lib/libnvrtc.so.12"),
-                cublas: found("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
+                nvrtc: found_version("12.9", "/usr/local/lib/libnvrtc.so.12"),
+                cublas: found_version("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
                 ..unusable(
                     DriverTrouble::Fails(100),
                     "the NVIDIA driver cannot be used: no CUDA-capable device is detected",
@@ -182,8 +182,8 @@ pub fn computer(which: Which) -> Computer {
             &[PC, CARD, DRIVER_550],
             &[("CUDA_VISIBLE_DEVICES", "-1")],
             Nvidia {
-                nvrtc: found("12.9", "/usr/local/lib/libnvrtc.so.12"),
-                cublas: found("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
+                nvrtc: found_version("12.9", "/usr/local/lib/libnvrtc.so.12"),
+                cublas: found_version("12.9.1.4", "/usr/local/lib/libcublas.so.12"),
                 ..unusable(
                     DriverTrouble::Fails(100),
                     "the NVIDIA driver cannot be used: no CUDA-capable device is detected",
@@ -254,7 +254,7 @@ fn made(
     }
 }
 
-fn found(version: &str, path: &str) -> Result<Found, String> {
+fn found_version(version: &str, path: &str) -> Result<Found, String> {
     Ok(Found { version: version.to_owned(), path: Some(path.to_owned()) })
 }
 

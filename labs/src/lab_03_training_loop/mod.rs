@@ -14,8 +14,8 @@ use self::step::{Step, step_on};
 use crate::frame::cli::count;
 use crate::frame::clock::{host_runs_ahead, launches_wait, wait_for};
 use crate::{
-    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, found, row,
-    text, timed,
+    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact,
+    machine_figure, row, text, timed,
 };
 
 pub mod step;
@@ -619,10 +619,10 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             .row(row!["until the loss is read", timed("step_done_time", done)])
             .row(row![
                 "share in which the GPU computes",
-                found("compute_share", share).unit("%").digits(0)
+                machine_figure("compute_share", share).unit("%").digits(0)
             ]),
     );
-    lab.answer(guess, found("share_of_a_step", share).unit("%").digits(0));
+    lab.answer(guess, machine_figure("share_of_a_step", share).unit("%").digits(0));
     let verdict = if queued - moved > 2 * computed {
         "For most of the step the GPU waits for the host, which takes longer to launch the kernels than the GPU takes to \
          run them. The step is bound by launches."
@@ -675,8 +675,8 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     lab.prose(text!(
         "With 16 times as many samples a step takes {} times as long on the CPU, and {} times as long on the GPU: it \
          has as many launches as before, with more work in each.",
-        found("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
-        found("large_step_ratio", ratio(large_done, done)).digits(2)
+        machine_figure("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
+        machine_figure("large_step_ratio", ratio(large_done, done)).digits(2)
     ));
     Ok(())
 }
@@ -768,7 +768,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     // On a CPU, the two passes take about the same time, and either may be shorter.
     let share =
         (100.0 * returned.as_secs_f64() / synchronized.as_secs_f64()).min(100.0);
-    lab.answer(guess, found("share_shown", share).unit("%").digits(0));
+    lab.answer(guess, machine_figure("share_shown", share).unit("%").digits(0));
     lab.prose(if host_runs_ahead(device)? {
         "Calls return before the work is done, so the first clock shows only the time to ask. synchronize() waits for the \
          GPU, and so does anything that reads a number from it. No clock ran during the very first pass, which takes memory \

@@ -29,7 +29,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
-        .whole()
+        .integer()
         .because("The smallest block that the allocator gives out is 512 bytes."),
     );
 

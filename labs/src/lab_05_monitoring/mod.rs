@@ -8,7 +8,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use crate::frame::cli::count;
-use crate::{Entry, Figure, Lab, Run, Value, found};
+use crate::{Entry, Figure, Lab, Run, Value, machine_figure};
 
 mod the_table;
 mod watch;
@@ -36,7 +36,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 /// A reading that some cards or systems lack.
 pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
-    found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
+    machine_figure(name, value.map_or_else(|| Value::from("N/A"), Into::into))
 }
 
 /// The monitor's readings of a loop: GPU, and CPU usage.

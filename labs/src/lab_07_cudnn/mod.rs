@@ -14,7 +14,7 @@ use todevice::{Conv2dOptions, cuda};
 use crate::frame::cli::count;
 use crate::frame::clock::wait_for;
 use crate::frame::compute_capability;
-use crate::{Entry, Figure, Lab, Run, Table, exact, found, hardware, row};
+use crate::{Entry, Figure, Lab, Run, Table, exact, hardware, machine_figure, row};
 
 pub const LAB: Entry<Options> =
     Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
@@ -104,7 +104,7 @@ const OWN_ALGORITHMS: &str = "cuDNN chooses there, if it is installed";
 
 /// A time that is modelled if the machine's time is modelled, and measured otherwise.
 fn microseconds(name: &'static str, time: Duration) -> Figure {
-    found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
+    machine_figure(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
 
 // ANCHOR: time_of

@@ -286,7 +286,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             ),
         )
         .unit("calls")
-        .whole()
+        .integer()
         .tolerance(0.25)
         .because(
             "The search runs every algorithm, the slow ones too, and takes memory for them first. Each later call \

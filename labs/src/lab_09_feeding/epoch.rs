@@ -12,7 +12,7 @@ use todevice::trace::{CopyKind, EventKind, Trace};
 
 use super::time_of;
 use crate::frame::clock::{launches_wait, wait_for};
-use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, Value, machine_figure, row, timed};
 
 /// The size of each data set of small images.
 pub(super) const SAMPLES: usize = 512;
@@ -168,7 +168,7 @@ impl Training {
 
 /// A number from the trace of a simulated GPU; unknown on a real one.
 fn seen(name: &'static str, number: Option<f64>) -> Figure {
-    found(name, number.map_or_else(|| Value::from("unknown"), Value::from))
+    machine_figure(name, number.map_or_else(|| Value::from("unknown"), Value::from))
 }
 
 impl Epoch {

@@ -13,7 +13,8 @@ use super::time_of;
 use crate::frame::clock::launches_wait;
 use crate::frame::render_text::wrap;
 use crate::{
-    Figure, Lab, Prediction, Table, Text, exact, found, raced, row, text, timed,
+    Figure, Lab, Prediction, Table, Text, exact, machine_figure, raced, row, text,
+    timed,
 };
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
@@ -30,7 +31,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 }
 
 pub(super) fn microseconds(name: &'static str, time: Duration) -> Figure {
-    found(name, time.as_secs_f64() * 1e6).unit("µs").digits(0)
+    machine_figure(name, time.as_secs_f64() * 1e6).unit("µs").digits(0)
 }
 
 fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
@@ -79,7 +80,7 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
             [("to the GPU", to_gpu), ("to the CPU", [pageable_to_cpu, pinned_to_cpu])]
         {
             let rate = |name, time: Duration| {
-                found(name, bytes as f64 / time.as_secs_f64() / 1e9)
+                machine_figure(name, bytes as f64 / time.as_secs_f64() / 1e9)
                     .unit("GB/s")
                     .digits(1)
             };

@@ -14,7 +14,7 @@ use crate::frame::clock::{launches_wait, wait_for};
 use crate::lab_05_monitoring::{
     BATCH, Seen, Training, pause, pictures, reading, watched,
 };
-use crate::{Cell, Figure, Lab, Prediction, Table, Text, found, row};
+use crate::{Cell, Figure, Lab, Prediction, Table, Text, machine_figure, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     if lab.section(7, "Why is my GPU not busy?") {
@@ -342,13 +342,13 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
                 reading("rows_power", watts(gpu.power_draw))
             }))
             .row(line("rows per ms", &|(_, _, rate)| {
-                found("rows_per_millisecond", rate.round() as i64)
+                machine_figure("rows_per_millisecond", rate.round() as i64)
             })),
     );
     let [(.., one), _, (.., eighty)] = &seen[..] else {
         return Err("three sizes".into());
     };
-    lab.answer(guess, found("rows_gain", eighty / one).digits(0));
+    lab.answer(guess, machine_figure("rows_gain", eighty / one).digits(0));
     lab.prose(
         "GPU-Util asks whether any kernel ran, not how much of the GPU it filled. One row is one block of threads, and one \
          block runs on one multiprocessor; the others stand idle. SM active is the share of the multiprocessors that had \

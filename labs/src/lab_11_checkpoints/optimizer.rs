@@ -228,7 +228,7 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let guess = lab.predict_on_gpu(
         Prediction::number("11-hidden", question)
             .unit("copies")
-            .whole()
+            .integer()
             .because(
                 "The host needs the number of the step for the correction of the moments, so it reads it back: once for each \
                  parameter in each step, and it waits each time.",

@@ -7,7 +7,7 @@ use todevice::{Machine, cuda};
 
 use super::pitfall::Pitfall;
 use super::training::time_of_a_step;
-use crate::{Cell, Lab, Prediction, Table, Text, exact, found, row, timed};
+use crate::{Cell, Lab, Prediction, Table, Text, exact, machine_figure, row, timed};
 
 // ANCHOR: tiny
 /// The time of a training step of a tiny network.
@@ -120,5 +120,5 @@ pub(super) fn slower_than_the_cpu(
 
 fn ratio(name: &'static str, cpu: Duration, gpu: Duration) -> Cell {
     let ratio = cpu.as_secs_f64() / gpu.as_secs_f64();
-    found(name, ratio).digits(2).into()
+    machine_figure(name, ratio).digits(2).into()
 }

@@ -10,7 +10,7 @@ use todevice::{Machine, ToOptions, cuda};
 
 use super::pitfall::Pitfall;
 use super::training::{network, train_step};
-use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, Value, machine_figure, row, timed};
 
 // ANCHOR: pictures
 /// Images as bytes. Each costs the CPU some time: it becomes floats of mean 0 and
@@ -93,7 +93,7 @@ impl Epoch {
 
     fn busy_figure(&self) -> Figure {
         let busy = self.busy().map_or_else(|| Value::from("unknown"), Value::from);
-        found("busy", busy).unit("%").digits(0)
+        machine_figure("busy", busy).unit("%").digits(0)
     }
 
     fn is_loading(&self) -> bool {

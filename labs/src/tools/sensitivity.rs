@@ -77,7 +77,7 @@ impl Change {
     }
 
     /// The text of a lab on a machine with the change, which is passed in a file.
-    fn said(&self, lab: &Listed) -> crate::Result<Said> {
+    fn run(&self, lab: &Listed) -> crate::Result<LabText> {
         static FILES: AtomicUsize = AtomicUsize::new(0);
         let Change { card, figure, .. } = self;
         let (like, ending) = match self.of_host {
@@ -90,7 +90,7 @@ impl Change {
         let text = format!("like = {like}\n{figure} = {}\n", self.value());
         fs::File::create_new(&file)?.write_all(text.as_bytes())?;
         let path = file.display();
-        let said = said(
+        let said = run_lab(
             lab,
             &match self.of_host {
                 false => format!("sim:{path}"),
@@ -134,9 +134,9 @@ struct Section {
 }
 
 /// The text of a lab, by section.
-pub struct Said(Vec<Section>);
+pub struct LabText(Vec<Section>);
 
-impl Said {
+impl LabText {
     pub fn count(&self) -> usize {
         let of = |section: &Section| {
             section.paragraphs.iter().map(Vec::len).sum::<usize>()
@@ -164,12 +164,12 @@ fn flags<'a>(lab: &Listed, gpu: &'a str) -> Vec<&'a str> {
 }
 
 /// The text of a lab on a GPU.
-fn said(lab: &Listed, gpu: &str) -> Said {
-    Said::from((lab.run)(&flags(lab, gpu)))
+fn run_lab(lab: &Listed, gpu: &str) -> LabText {
+    LabText::from((lab.run)(&flags(lab, gpu)))
 }
 
-impl From<Captured> for Said {
-    fn from(captured: Captured) -> Said {
+impl From<Captured> for LabText {
+    fn from(captured: Captured) -> LabText {
         let mut sections = vec![Section::default()];
         for event in captured.events {
             match event {
@@ -184,14 +184,16 @@ impl From<Captured> for Said {
             let last = sections.last_mut().expect("there is one");
             last.paragraphs.push(vec![captured.errors.replace(['\n', '\t'], " ")]);
         }
-        Said(sections)
+        LabText(sections)
     }
 }
 
 impl Section {
     fn take(&mut self, event: Event) {
         match event {
-            Event::Prose(text) => self.paragraphs.push(sentences(&words(&text))),
+            Event::Prose(text) => {
+                self.paragraphs.push(sentences(&text_without_figures(&text)))
+            }
             Event::Answer(answer) => self.answers.push(answer),
             _ => {}
         }
@@ -202,11 +204,13 @@ impl Section {
         let mut differences = Vec::new();
         if self.paragraphs.len() == other.paragraphs.len() {
             for (before, after) in self.paragraphs.iter().zip(&other.paragraphs) {
-                differences.push(alone(before, after));
+                differences.push(only_in_each(before, after));
             }
         } else {
-            differences
-                .push(alone(&self.paragraphs.concat(), &other.paragraphs.concat()));
+            differences.push(only_in_each(
+                &self.paragraphs.concat(),
+                &other.paragraphs.concat(),
+            ));
         }
         for (before, after) in self.answers.iter().zip(&other.answers) {
             let still = before.expected().map(|said| after.verdict(&said));
@@ -228,7 +232,7 @@ impl Answer {
 }
 
 /// The sentences in only one of the two.
-fn alone(one: &[String], other: &[String]) -> [String; 2] {
+fn only_in_each(one: &[String], other: &[String]) -> [String; 2] {
     let missing = |from: &[String], all: &[String]| {
         let missing = all.iter().filter(|sentence| !from.contains(sentence));
         missing.cloned().collect::<Vec<_>>().join(" ")
@@ -237,7 +241,7 @@ fn alone(one: &[String], other: &[String]) -> [String; 2] {
 }
 
 /// A text with `…` for each figure that changes with the model.
-fn words(text: &Text) -> String {
+fn text_without_figures(text: &Text) -> String {
     let shown = |part: &Part| match part {
         Part::Words(words) => words.clone(),
         Part::Figure(figure) if figure.kind == Kind::Exact => figure.printed(),
@@ -267,17 +271,17 @@ fn labs() -> impl Iterator<Item = &'static Listed> {
 }
 
 /// The text of a lab on an unchanged card.
-pub fn plain(lab: &Listed, card: &str) -> Said {
-    said(lab, &format!("sim:{card}"))
+pub fn unchanged(lab: &Listed, card: &str) -> LabText {
+    run_lab(lab, &format!("sim:{card}"))
 }
 
 /// The changes in a lab's text after a change of a figure.
-pub fn turns(
+pub fn changed_sentences(
     lab: &'static Listed,
     change: Change,
-    plain: &Said,
+    plain: &LabText,
 ) -> crate::Result<Vec<Turn>> {
-    let changed = change.said(lab)?;
+    let changed = change.run(lab)?;
     let turn = |section: &Section, [before, after]: [String; 2]| Turn {
         lab: lab.name,
         section: section.number.clone(),
@@ -302,9 +306,9 @@ pub fn lines(
     let cards = PROFILES.map(|profile| profile.key);
     let pairs: Vec<(&'static Listed, &str)> =
         wanted.iter().flat_map(|lab| cards.map(|card| (*lab, card))).collect();
-    let plains = on_all_cores(&pairs, |_, (lab, card)| plain(lab, card));
+    let plains = on_all_cores(&pairs, |_, (lab, card)| unchanged(lab, card));
 
-    let jobs: Vec<(&'static Listed, &Said, Change)> = pairs
+    let jobs: Vec<(&'static Listed, &LabText, Change)> = pairs
         .iter()
         .zip(&plains)
         .flat_map(|((lab, card), said)| {
@@ -313,7 +317,7 @@ pub fn lines(
         .collect();
     let found = on_all_cores(&jobs, |done, (lab, plain, change)| {
         progress(done, jobs.len());
-        turns(lab, *change, plain)
+        changed_sentences(lab, *change, plain)
     });
     let counted = pairs.iter().zip(&plains);
     let mut lines: Vec<String> = counted
@@ -328,7 +332,7 @@ pub fn lines(
 }
 
 /// The current lines of the file, except those of some labs.
-fn kept(text: &str, wanted: &[&Listed]) -> Vec<String> {
+fn lines_to_keep(text: &str, wanted: &[&Listed]) -> Vec<String> {
     let is_wanted = |line: &&str| {
         let lab = line.split('\t').nth(1);
         line.starts_with('#') || wanted.iter().any(|wanted| lab == Some(wanted.name))
@@ -387,7 +391,8 @@ pub fn main() -> ExitCode {
             }
         };
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
-        let others = kept(&fs::read_to_string(&file).unwrap_or_default(), &wanted);
+        let others =
+            lines_to_keep(&fs::read_to_string(&file).unwrap_or_default(), &wanted);
         let lines = lines(&wanted, progress).map_err(failed)?;
         fs::write(&file, file_of([others, lines].concat()))
             .map_err(|error| failed(format!("{FILE}: {error}").into()))
@@ -437,7 +442,7 @@ mod tests {
                     .unit("ms")
                     .tolerance(0.5);
             let key = modelled("time", time).unit("ms").digits(1).into();
-            section(vec![Event::Answer(Answer { prediction, key, said: None })])
+            section(vec![Event::Answer(Answer { prediction, key, response: None })])
         };
         assert!(answered(1.0).differences(&answered(1.4)).is_empty());
         let [[before, after]] = &answered(1.0).differences(&answered(3.0))[..] else {
@@ -452,8 +457,9 @@ mod tests {
         let lab = Listed::named("lab-03").unwrap();
         let old =
             "# a head\nturn\tlab-03\told\nturn\tlab-05\tfive\nturn\tlab-01\tone\n";
-        let new =
-            file_of([kept(old, &[lab]), vec!["turn\tlab-03\tnew".to_owned()]].concat());
+        let new = file_of(
+            [lines_to_keep(old, &[lab]), vec!["turn\tlab-03\tnew".to_owned()]].concat(),
+        );
         assert_eq!(
             new,
             format!("{HEAD}turn\tlab-01\tone\nturn\tlab-03\tnew\nturn\tlab-05\tfive\n")

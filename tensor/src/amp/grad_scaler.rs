@@ -6,16 +6,15 @@ use super::error::ScalerError;
 use crate::autograd::no_grad;
 use crate::device::DeviceType;
 use crate::dtype::DType;
-use crate::error::tensor::TensorError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TensorError};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::ops::scaler::{unscale, update_scale};
+use crate::ops::transfer::ToOptions;
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
 use crate::serialize::{Dict, Value, field, number, whole};
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]

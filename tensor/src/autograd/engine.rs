@@ -17,15 +17,13 @@ use super::function::saved_tensors;
 use super::graph::{History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::amp::without_autocast;
-use crate::device::Device;
+use crate::device::{Device, StreamKey, Streams};
 use crate::error::Result;
-use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
 use crate::gpu::runtime::Cuda;
 use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
-use crate::thread::Part;
 use crate::{ops, scope};
 
 /// The keyword arguments of `Tensor.backward`.
@@ -208,7 +206,13 @@ impl Walk {
                 }
             }
         }
-        Walk { nodes, leaves, complete: Vec::new(), caller: stream::snapshot(), joins: Vec::new() }
+        Walk {
+            nodes,
+            leaves,
+            complete: Vec::new(),
+            caller: HostContext::current_streams(),
+            joins: Vec::new(),
+        }
     }
 
     fn run(
@@ -229,7 +233,7 @@ impl Walk {
                 self.serve(&mut at_leaf)?;
                 continue;
             };
-            let stream = node.stream.map(stream::enter);
+            let stream = node.stream.map(HostContext::enter_stream);
             let saved = saved_tensors(&node)?; // may recompute them
             let scope = scope::operation(node.name(), place);
             HostContext::spend(|host| &host.node);
@@ -284,8 +288,8 @@ impl Walk {
             let Some(grad) = awaited.sum else { continue };
             HostContext::spend(|host| &host.node);
             let other = self.joined(&grad, awaited.stream);
-            let _caller = self.caller.clone().enter();
-            let _stream = awaited.stream.map(stream::enter);
+            let _caller = HostContext::enter_streams(self.caller.clone());
+            let _stream = awaited.stream.map(HostContext::enter_stream);
             let grad = at_leaf(&leaf, grad)?;
             if let (Some(memory), Some(caller)) = (grad.storage().device(), other) {
                 memory.record_stream(caller.id);
@@ -322,7 +326,7 @@ fn device_of(stream: StreamKey) -> Device {
 /// Adds a gradient made on the current stream to a sum, on the stream that consumes it.
 fn add(sum: &mut Option<Tensor>, grad: Tensor, consumer: Option<StreamKey>) -> Result<()> {
     hand_over(&grad, consumer)?;
-    let _stream = consumer.map(stream::enter);
+    let _stream = consumer.map(HostContext::enter_stream);
     *sum = Some(match sum.take() {
         Some(sum) => sum.add(&grad)?,
         None => grad,
@@ -355,7 +359,7 @@ fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
         let (got, expected) = (grad.sizes().to_vec(), sizes.to_vec());
         return Err(AutogradError::InvalidGradient { function: node.name(), index, got, expected }.into());
     }
-    let grad = ops::reduce::sum_to(&grad, sizes)?.to(*dtype)?;
+    let grad = grad.sum_to_size(sizes)?.to(*dtype)?;
     on_device_of(*device, Some((node.name(), index)), grad)
 }
 

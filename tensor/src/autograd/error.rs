@@ -2,8 +2,7 @@ use std::panic::Location;
 
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
-use crate::error::Refusal;
-use crate::error::tensor::tensor_type;
+use crate::error::{Refusal, tensor_type};
 
 /// An error of autograd.
 #[derive(thiserror::Error)]

@@ -9,16 +9,14 @@ use smallvec::SmallVec;
 
 use super::error::AutogradError;
 use super::graph::{Edge, History, Node};
-use super::mode::{Mode, is_recording};
+use super::mode::{is_recording, no_grad_guard};
 use super::saved::{SavedList, SavedTensor, SavedTensors};
-use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
 use crate::lock::lock;
-use crate::operation::Operation;
+use crate::operation::{Operation, enter};
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::thread::Part;
 
 /// A differentiable operation on `N` tensors. Its fields are its non-tensor arguments.
 ///
@@ -88,7 +86,7 @@ impl<const N: usize> Context<N> {
 
     /// Computes the result. Operations inside are not recorded.
     fn run(&mut self, forward: &dyn Fn(&mut Context<N>) -> Result<Tensor>) -> Result<Tensor> {
-        let _restore = self.recording.then(|| Mode::current().without_grad().enter());
+        let _restore = self.recording.then(no_grad_guard);
         forward(self)
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
-use std::any::Any;
+use std::cell::RefCell;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
@@ -16,13 +16,11 @@ use smallvec::SmallVec;
 
 use super::function::ErasedFunction;
 use super::saved::SavedTensors;
-use crate::device::Device;
+use crate::device::{Device, StreamKey};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::current_stream::StreamKey;
 use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::with_doomed;
 
 /// How gradients flow into a tensor.
 #[derive(Clone, Default)]
@@ -34,6 +32,33 @@ pub(crate) enum History {
     Leaf(Arc<Leaf>),
     /// A recorded operation made it; gradients go on through the node.
     Node(Arc<Node>),
+}
+
+impl History {
+    /// Whether gradients flow: the value of `requires_grad`.
+    pub(crate) fn flows(&self) -> bool {
+        match self {
+            History::None => false,
+            History::Leaf(leaf) => !leaf.is_frozen(),
+            History::Node(_) => true,
+        }
+    }
+
+    /// The leaf, if gradients flow into it.
+    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
+        match self {
+            History::Leaf(leaf) => Some(leaf).filter(|leaf| !leaf.is_frozen()),
+            _ => None,
+        }
+    }
+
+    /// The sequence number of the recorded operation that made the tensor.
+    pub(crate) fn sequence(&self) -> Option<u64> {
+        match self {
+            History::Node(node) => Some(node.sequence),
+            History::None | History::Leaf(_) => None,
+        }
+    }
 }
 
 type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
@@ -185,6 +210,12 @@ enum Remains {
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
 }
 
+thread_local! {
+    /// While this thread frees something: what is still to be freed. It has no destructor, so that a tensor in another
+    /// thread-local can be dropped when the thread ends.
+    static PENDING: RefCell<Option<ManuallyDrop<Vec<Remains>>>> = const { RefCell::new(None) };
+}
+
 /// Frees what a node or a leaf held.
 ///
 /// They may own other nodes and leaves: through an edge, a saved tensor or a gradient, or in a hook's captures.
@@ -195,59 +226,23 @@ fn free(remains: Remains) {
     struct Done;
     impl Drop for Done {
         fn drop(&mut self) {
-            drop(with_doomed(Option::take).map(ManuallyDrop::into_inner));
+            drop(PENDING.take().map(ManuallyDrop::into_inner));
         }
     }
-    let is_outermost = with_doomed(|doomed| {
-        let is_outermost = doomed.is_none();
-        doomed.get_or_insert_with(ManuallyDrop::default);
-        is_outermost
+    let outermost = PENDING.with_borrow_mut(|pending| match pending {
+        Some(list) => {
+            list.push(remains); // The outermost call frees it.
+            None
+        }
+        None => {
+            *pending = Some(ManuallyDrop::default());
+            Some(remains)
+        }
     });
-    if !is_outermost {
-        return with_doomed(|doomed| {
-            let list =
-                doomed.as_mut().map(|list| list.get_or_insert_with(|| Box::new(Vec::<Remains>::new())));
-            // The outermost call frees it.
-            if let Some(list) = list.and_then(list_in) {
-                list.push(remains);
-            }
-        });
-    }
+    let Some(remains) = outermost else { return };
     let _done = Done;
     drop(remains);
-    while let Some(remains) = with_doomed(|doomed| list_in(doomed.as_mut()?.as_mut()?)?.pop()) {
+    while let Some(remains) = PENDING.with_borrow_mut(|pending| pending.as_mut()?.pop()) {
         drop(remains);
-    }
-}
-
-/// What is still to be freed, in the order in which it was dropped.
-fn list_in(doomed: &mut Box<dyn Any>) -> Option<&mut Vec<Remains>> {
-    doomed.downcast_mut()
-}
-
-impl History {
-    /// Whether gradients flow: the value of `requires_grad`.
-    pub(crate) fn flows(&self) -> bool {
-        match self {
-            History::None => false,
-            History::Leaf(leaf) => !leaf.is_frozen(),
-            History::Node(_) => true,
-        }
-    }
-
-    /// The leaf, if gradients flow into it.
-    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
-        match self {
-            History::Leaf(leaf) => Some(leaf).filter(|leaf| !leaf.is_frozen()),
-            _ => None,
-        }
-    }
-
-    /// The sequence number of the recorded operation that made the tensor.
-    pub(crate) fn sequence(&self) -> Option<u64> {
-        match self {
-            History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) => None,
-        }
     }
 }

@@ -1,7 +1,8 @@
-//! Grad modes of the thread: `no_grad`, `enable_grad` and `inference_mode`.
+//! What a thread does with the operations it runs: the grad mode decides whether they are recorded, and hooks may
+//! replace the tensors that they save. Both are changed for the length of a closure or a guard.
 
 pub(crate) use crate::thread::Mode;
-use crate::thread::{OfThread, Part, TensorContext};
+use crate::thread::{AnyValue, OfThread, Part, Restore, TensorContext};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
@@ -13,7 +14,7 @@ impl Mode {
         scope()
     }
 
-    pub(super) fn without_grad(self) -> Mode {
+    fn without_grad(self) -> Mode {
         Mode { grad: false, ..self }
     }
 }
@@ -56,4 +57,14 @@ pub(crate) fn is_recording() -> bool {
 /// Returns whether inference mode is on (`torch.is_inference_mode_enabled`).
 pub fn is_inference_mode_enabled() -> bool {
     Mode::current().inference
+}
+
+/// Records nothing while the guard lives (`NoGradGuard`).
+pub(super) fn no_grad_guard() -> Restore<Mode> {
+    Mode::current().without_grad().enter()
+}
+
+/// The hooks that replace the saved tensors of this thread's operations. `saved.rs` knows their type.
+pub(super) fn saved_tensors_hooks() -> AnyValue {
+    TensorContext::read(|context| context.saved_tensors_hooks.0.clone())
 }

@@ -5,23 +5,20 @@
 //! node, when the last tensor that leads to it is dropped. A saved tensor remembers its version, so that a write in
 //! place is noticed.
 //!
-//! A checkpoint (`torch.utils.checkpoint`) saves only its input: it runs its function once more when the tensors are
-//! needed.
+//! Hooks may take a node's tensors instead. Those of a checkpoint (`torch.utils.checkpoint`) keep nothing, and compute
+//! the tensors once more when they are needed.
 //!
-//! Not here: who asks for them. Next in the spine: `autograd/engine.rs`.
+//! Not here: checkpoints, in `checkpoint.rs`, and who asks for saved tensors. Next in the spine: `autograd/engine.rs`.
 
-use std::mem;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
-use super::graph::{History, Meta};
+use super::mode;
 use crate::error::Result;
-use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::{CurrentCheckpoint, OfThread, Part, Restore, TensorContext};
 
 /// A tensor saved for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -48,7 +45,7 @@ impl SavedTensor {
     }
 
     /// The same without the graph that computed it.
-    fn detached(&self) -> SavedTensor {
+    pub(super) fn detached(&self) -> SavedTensor {
         let tensor = self.tensor.as_ref().map(|tensor| tensor.detached_from(tensor.place()));
         SavedTensor { tensor, ..self.clone() }
     }
@@ -77,36 +74,34 @@ pub(super) type SavedList = SmallVec<[SavedTensor; 2]>;
 #[derive(Clone)]
 pub(super) enum SavedTensors {
     Saved(SavedList),
-    /// The node ran in a checkpoint. Backward takes its tensors from the list with this index of the second run.
-    Recomputed(Arc<Checkpoint>, usize),
+    /// Hooks took the tensors. The function returns them, or others like them.
+    Packed(Arc<dyn Fn() -> Result<SavedList> + Send + Sync>),
     Freed,
 }
 
+/// Takes over what the nodes of a thread save (`torch.autograd.graph.saved_tensors_hooks`).
+pub(super) struct SavedTensorsHooks {
+    pub(super) pack: Box<dyn Fn(SavedList) -> SavedTensors + Send + Sync>,
+}
+
 impl SavedTensors {
-    /// Keeps the tensors, or hands them to the checkpoint that is running on this thread.
+    /// Keeps the tensors, or hands them to the hooks of this thread.
     pub(super) fn new(tensors: SavedList) -> SavedTensors {
         if tensors.is_empty() {
             return SavedTensors::Saved(tensors);
         }
-        match CheckpointRun::current().as_deref() {
-            Some(CheckpointRun::Forward(checkpoint)) => {
-                let list = checkpoint.note(&tensors);
-                return SavedTensors::Recomputed(checkpoint.clone(), list);
-            }
-            Some(CheckpointRun::Again(lists)) => {
-                lock(lists).push(tensors.iter().map(SavedTensor::detached).collect());
-            }
-            None => {}
+        match mode::saved_tensors_hooks().and_then(|hooks| hooks.downcast::<SavedTensorsHooks>().ok()) {
+            Some(hooks) => (hooks.pack)(tensors),
+            None => SavedTensors::Saved(tensors),
         }
-        SavedTensors::Saved(tensors)
     }
 
-    /// Returns the tensors, recomputed if necessary.
+    /// Returns the tensors, unpacked if necessary.
     // ANCHOR: saved
     pub(super) fn tensors(self) -> Result<SavedList> {
         match self {
             SavedTensors::Saved(tensors) => Ok(tensors),
-            SavedTensors::Recomputed(checkpoint, list) => checkpoint.take(list),
+            SavedTensors::Packed(unpack) => unpack(),
             SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
         }
     }
@@ -120,131 +115,4 @@ impl SavedTensors {
         }
     }
     // ANCHOR_END: free
-}
-
-/// A run of a checkpoint on a thread: its first, or the recomputation.
-enum CheckpointRun {
-    /// For the first time: nothing is kept.
-    Forward(Arc<Checkpoint>),
-    /// Once more: what its nodes save, list by list.
-    Again(Mutex<Vec<SavedList>>),
-}
-
-impl CheckpointRun {
-    fn current() -> Option<Arc<CheckpointRun>> {
-        TensorContext::read(|context| context.checkpoint.0.clone())?.downcast().ok()
-    }
-
-    fn enter(self: Arc<CheckpointRun>) -> Restore<CurrentCheckpoint> {
-        CurrentCheckpoint(Some(self)).enter()
-    }
-}
-
-/// A part of a forward pass whose nodes save nothing.
-pub(super) struct Checkpoint {
-    /// Runs the part again on its input, under the conditions of the first run.
-    again: Again,
-    /// Saved like a node's tensors: inside another checkpoint, it is not kept.
-    input: SavedTensors,
-    requires_grad: bool,
-    place: &'static Location<'static>,
-    lists: Mutex<Lists>,
-}
-
-type Again = Box<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
-
-/// The tensors saved by a checkpoint's nodes, node by node.
-#[derive(Default)]
-struct Lists {
-    /// From the first run: only the tensors' properties.
-    first: Vec<SmallVec<[Option<Meta>; 2]>>,
-    /// From the second run: each list until its node takes it.
-    again: Vec<Option<SavedList>>,
-}
-
-impl Checkpoint {
-    pub(super) fn new(input: &Tensor, place: &'static Location<'static>, again: Again) -> Arc<Checkpoint> {
-        Arc::new(Checkpoint {
-            again,
-            input: SavedTensors::new(SavedList::from_iter([SavedTensor::new(Some(input))])),
-            requires_grad: input.requires_grad(),
-            place,
-            lists: Mutex::default(),
-        })
-    }
-
-    /// Runs the function for the first time.
-    pub(super) fn forward<R>(self: Arc<Checkpoint>, function: impl FnOnce() -> R) -> R {
-        let _left = Arc::new(CheckpointRun::Forward(self)).enter();
-        function()
-    }
-
-    /// Records the properties of the tensors a node would keep, and returns the index of their list.
-    fn note(&self, tensors: &SavedList) -> usize {
-        let first = &mut lock(&self.lists).first;
-        first.push(meta(tensors));
-        first.len() - 1
-    }
-
-    /// Returns a node's tensors. The first call recomputes those of all nodes.
-    fn take(&self, list: usize) -> Result<SavedList> {
-        let found = |lists: &mut Lists| lists.again.get_mut(list).and_then(Option::take);
-        if let Some(tensors) = found(&mut lock(&self.lists)) {
-            return Ok(tensors);
-        }
-        let again = self.compute_again()?;
-        let mut lists = lock(&self.lists);
-        check_alike(&lists.first, &again)?;
-        // Lists that an earlier backward pass did not take are dropped after the lock is released.
-        let _old = mem::replace(&mut lists.again, again.into_iter().map(Some).collect());
-        let tensors = found(&mut lists).unwrap_or_default();
-        drop(lists);
-        Ok(tensors)
-    }
-
-    fn compute_again(&self) -> Result<Vec<SavedList>> {
-        let kept = self.input.clone().tensors()?;
-        let Some(input) = kept.first().map(|input| input.unpack(self.place)).transpose()?.flatten() else {
-            return Ok(Vec::new());
-        };
-        // The graph of the second run ends at this input, and is freed once its lists exist.
-        let input = input.detached_from(input.place());
-        if self.requires_grad {
-            input.set_history(History::Leaf(Default::default()));
-        }
-        let around = Arc::new(CheckpointRun::Again(Mutex::default()));
-        let left = around.clone().enter();
-        (self.again)(&input)?;
-        drop(left);
-        match &*around {
-            CheckpointRun::Again(lists) => Ok(mem::take(&mut *lock(lists))),
-            CheckpointRun::Forward(_) => Ok(Vec::new()),
-        }
-    }
-}
-
-fn meta(tensors: &SavedList) -> SmallVec<[Option<Meta>; 2]> {
-    tensors.iter().map(|saved| saved.tensor.as_ref().map(Meta::of)).collect()
-}
-
-/// Returns an error unless the recomputed tensors match those of the first run, apart from their values.
-fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[SavedList]) -> Result<()> {
-    let again: Vec<_> = again.iter().map(meta).collect();
-    let (count, count_again) = (first.concat().len(), again.concat().len());
-    if first.len() != again.len() || count != count_again {
-        return Err(AutogradError::CheckpointCount { first: count, again: count_again }.into());
-    }
-    let pairs = first.concat().into_iter().zip(again.concat()).enumerate();
-    let differ: Vec<String> = pairs
-        .filter(|(_, (first, again))| first != again)
-        .map(|(index, (first, again))| {
-            let [first, again] =
-                [first, again].map(|meta| meta.map_or("None".to_owned(), |meta| meta.to_string()));
-            format!("tensor at position {index}:\nsaved metadata: {first}\nrecomputed metadata: {again}\n")
-        })
-        .collect();
-    match differ.is_empty() {
-        true => Ok(()),
-        false => Err(AutogradError::CheckpointMeta { tensors: differ.concat() }.into()),
-    }
 }

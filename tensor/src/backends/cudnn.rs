@@ -5,7 +5,9 @@ pub use crate::flags::Flags;
 use crate::host_context::HostContext;
 use crate::machine::Machine;
 
-macro_rules! flags {
+/// Declares the functions that read and set a flag: `enabled, set_enabled: bool;` is `pub fn enabled() -> bool` and
+/// `pub fn set_enabled(enabled: bool)`.
+macro_rules! flag_functions {
     ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
         $(#[$doc])*
         pub fn $name() -> $T {
@@ -19,8 +21,8 @@ macro_rules! flags {
     )*};
 }
 
-flags! {
-    /// Returns whether cuDNN is used (default: true).
+flag_functions! {
+    /// Whether cuDNN is used (default: true).
     enabled, set_enabled: bool;
     /// Returns whether benchmarking selects the fastest algorithm (default: false).
     ///

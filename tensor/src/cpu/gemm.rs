@@ -55,7 +55,8 @@ mod sealed {
     }
 }
 
-macro_rules! element {
+/// `impl_gemm_element!(f32, __m512, __m256, Floats)`: the element, and its vectors with AVX-512, with AVX2, and elsewhere.
+macro_rules! impl_gemm_element {
     ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl sealed::Sealed for $element {
             #[inline(always)]
@@ -82,8 +83,8 @@ macro_rules! element {
         }
     };
 }
-element!(f32, __m512, __m256, Floats);
-element!(f64, __m512d, __m256d, Doubles);
+impl_gemm_element!(f32, __m512, __m256, Floats);
+impl_gemm_element!(f64, __m512d, __m256d, Doubles);
 
 // Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower tile
 // handles the remaining rows.

@@ -228,7 +228,7 @@ pub(crate) trait Stored: Memory<Math: Float + Element + Pod> {
     fn write(row: &mut [Self], room: &mut Vec<Self::Math>, make: impl FnOnce(&mut [Self::Math]));
 }
 
-macro_rules! stored {
+macro_rules! impl_stored {
     ($($Whole:ty),*; $($Half:ty),*) => {
         $(impl Stored for $Whole {
             fn read<'a>(row: &'a [Self], _: &'a mut Vec<Self>) -> &'a [Self] {
@@ -252,7 +252,7 @@ macro_rules! stored {
         })*
     };
 }
-stored!(f32, f64; f16, bf16);
+impl_stored!(f32, f64; f16, bf16);
 
 pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))

@@ -18,7 +18,7 @@ pub(crate) trait Number: Copy {
     fn sign(self) -> Self;
 }
 
-macro_rules! integers {
+macro_rules! impl_number_for_integers {
     ($($T:ty),*) => {$(
         impl Number for $T {
             #[inline(always)]
@@ -42,9 +42,9 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(i64, i32, u8);
+impl_number_for_integers!(i64, i32, u8);
 
-macro_rules! floats {
+macro_rules! impl_number_for_floats {
     ($($T:ty),*) => {$(
         impl Number for $T {
             #[inline(always)]
@@ -66,7 +66,7 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32, f64);
+impl_number_for_floats!(f32, f64);
 
 /// The operations of `relu`. They work on the bits of half types, without a conversion.
 pub(crate) trait Rectified {
@@ -76,7 +76,7 @@ pub(crate) trait Rectified {
     fn where_rectified(self, result: Self) -> Self;
 }
 
-macro_rules! rectified {
+macro_rules! impl_rectified {
     ($($T:ty),*) => {$(
         impl Rectified for $T {
             #[inline(always)]
@@ -88,9 +88,9 @@ macro_rules! rectified {
         }
     )*};
 }
-rectified!(f32, f64, i64, i32, u8);
+impl_rectified!(f32, f64, i64, i32, u8);
 
-macro_rules! rectified_halves {
+macro_rules! impl_rectified_for_halves {
     ($($T:ty),*) => {$(
         impl Rectified for $T {
             #[inline(always)]
@@ -108,7 +108,7 @@ macro_rules! rectified_halves {
         }
     )*};
 }
-rectified_halves!(f16, bf16);
+impl_rectified_for_halves!(f16, bf16);
 
 /// Operations of floats only: division, and the functions of [`math`](super::math). Also allows ordinary operators.
 pub(crate) trait Float:
@@ -142,7 +142,7 @@ pub(crate) trait Float:
     fn normal_cdf(self) -> Self;
 }
 
-macro_rules! float {
+macro_rules! impl_float {
     ($T:ty, $math:path) => {
         impl Float for $T {
             #[inline(always)]
@@ -220,5 +220,5 @@ macro_rules! float {
         }
     };
 }
-float!(f32, super::math);
-float!(f64, super::math::double);
+impl_float!(f32, super::math);
+impl_float!(f64, super::math::double);

@@ -63,6 +63,7 @@ macro_rules! vectorized {
 macro_rules! kernel {
     ($cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {{
         #[inline(always)]
+        #[allow(unused_braces)]
         fn lanes($($x: &[$X],)+ out: &mut [$O]) {
             let n = out.len();
             $(let $x = &$x[..n];)+

@@ -41,10 +41,10 @@ impl Batch for Tensor {
     }
 }
 
-macro_rules! without_tensors {
+macro_rules! impl_batch_without_tensors {
     ($($T:ty),*) => {$( impl Batch for $T {} )*};
 }
-without_tensors!(
+impl_batch_without_tensors!(
     (),
     f64,
     f32,

@@ -52,7 +52,7 @@ impl Collate for Tensor {
     }
 }
 
-macro_rules! numbers {
+macro_rules! impl_collate_for_numbers {
     ($($T:ty),*) => {$(
         impl Collate for $T {
             type Batch = Tensor;
@@ -64,7 +64,7 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(f64, f32, i64, i32, u8, bool);
+impl_collate_for_numbers!(f64, f32, i64, i32, u8, bool);
 
 impl Collate for String {
     type Batch = Vec<String>;

@@ -4,8 +4,8 @@ use super::batch::Batch;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{self, Event, Stream};
+use crate::ops::transfer::ToOptions;
 use crate::scope::{self, Place};
-use crate::tensor_options::ToOptions;
 
 /// Copies the next batch to a device while the current one is in use (the *data prefetcher* of many training scripts).
 ///

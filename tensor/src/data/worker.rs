@@ -22,7 +22,7 @@ use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{Place, Scope};
 pub use crate::thread::WorkerInfo;
-use crate::thread::{CurrentCheckpoint, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
+use crate::thread::{CurrentHooks, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
 use crate::time::Clock;
 
 /// A function that each worker calls with its id, after seeding and before its first batch (`worker_init_fn`).
@@ -170,7 +170,7 @@ impl<B: Batch> WorkerPool<B> {
             own: TensorContext {
                 worker: Some(CurrentWorker { info, stop: stop.clone() }),
                 autocast: amp::anew(own.autocast),
-                checkpoint: CurrentCheckpoint(None),
+                saved_tensors_hooks: CurrentHooks(None),
                 ..own
             },
         };

@@ -1,4 +1,4 @@
-//! Events: points in a stream that other streams and the host can wait for, and whose times can be compared.
+//! Events: points in a stream, for waits of other streams and of the host, and for timing.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,14 +14,13 @@ use crate::scope;
 /// The keyword arguments of `torch.cuda.Event`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventOptions {
-    /// Records the time too, for [`Event::elapsed_time`].
+    /// Records the time, for [`Event::elapsed_time`].
     pub enable_timing: bool,
 }
 
 /// A point in a stream (`torch.cuda.Event`).
 ///
-/// It is set when all work queued on the stream before its last record has finished. The time between two events is
-/// measured on the device; on a simulated device it is modelled.
+/// It is complete when all work before its last record has finished. On a simulated device, times are modelled.
 ///
 /// ```
 /// use todevice::cuda::{Event, EventOptions};
@@ -46,7 +45,7 @@ pub struct Event {
     recorded: Mutex<Option<Recorded>>,
 }
 
-/// The driver's event. It is created when the event is first recorded, because only then is its device known.
+/// The driver's event, created at the first record, which determines the device.
 struct Recorded {
     cuda: Arc<Cuda>,
     device: usize,
@@ -61,7 +60,7 @@ impl Event {
 
     /// Records the work queued so far on the current stream of the current device (`Event.record`).
     ///
-    /// An event can be recorded again on the same device; it then refers to the later point.
+    /// A later record on the same device replaces this one.
     #[track_caller]
     pub fn record(&self) -> Result<()> {
         self.record_on(&current_stream(Device::cuda(super::current_index()))?)
@@ -93,8 +92,7 @@ impl Event {
         self.wait_on(&current_stream(Device::cuda(super::current_index()))?)
     }
 
-    /// Makes later work on a stream wait for the event (`Event.wait(stream)`); does nothing if the event was never
-    /// recorded. The stream may belong to another device.
+    /// Makes later work on a stream of any device wait for the event (`Event.wait(stream)`), if it was recorded.
     #[track_caller]
     pub fn wait_on(&self, stream: &Stream) -> Result<()> {
         let _scope = scope::operation("wait_event", std::panic::Location::caller());
@@ -104,12 +102,12 @@ impl Event {
         Ok(cuda.stream_wait_event(stream.id, *id)?)
     }
 
-    /// Whether the work before its last record has finished (`Event.query`); true if it was never recorded.
+    /// Whether the work before its last record has finished (`Event.query`). True if it was never recorded.
     pub fn query(&self) -> Result<bool> {
         self.lock().as_ref().map_or(Ok(true), |event| Ok(event.cuda.event_query(event.id)?))
     }
 
-    /// Makes the host wait until that work has finished (`Event.synchronize`).
+    /// Makes the host wait for that work (`Event.synchronize`).
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
@@ -118,15 +116,13 @@ impl Event {
             .map_or(Ok(()), |event| Ok(event.cuda.event_synchronize(event.device, event.id)?))
     }
 
-    /// The time from this event to a later one in milliseconds (`Event.elapsed_time`).
-    ///
-    /// Returns an error unless both were created with `enable_timing`, have been recorded on the same device, and
-    /// are set.
+    /// Returns the milliseconds from this event to a later one (`Event.elapsed_time`). Returns an error unless both
+    /// were created with `enable_timing`, recorded on the same device, and are complete.
     pub fn elapsed_time(&self, end: &Event) -> Result<f64> {
         if !self.options.enable_timing || !end.options.enable_timing {
             return Err(GpuError::EventTiming.into());
         }
-        // Locked one after the other, since both may be the same event.
+        // Locked one after the other, because both may be the same event.
         let id =
             |event: &Event| event.lock().as_ref().map(|event| event.id).ok_or(GpuError::EventNotRecorded);
         let (start_id, end_id) = (id(self)?, id(end)?);

@@ -1,5 +1,4 @@
-//! Fault injection: any driver call may fail. The failure must become an error, nothing may be lost, and the next
-//! operation must run as if nothing had happened.
+//! Fault injection: any driver call may fail. The failure must become an error, and the next operation must run.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -26,7 +25,7 @@ use crate::monitor::Gpu;
 use crate::prelude::*;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
-/// Which call fails, and the resources that the driver has handed out.
+/// The failing call, and the resources in use.
 #[derive(Default)]
 struct Faults {
     calls: usize,
@@ -53,7 +52,6 @@ impl Faulty {
         Err(DriverError { code: 999, name: "cudaErrorUnknown", message: "unknown error", detail: None })
     }
 
-    /// Runs a call that hands out a resource.
     fn give<T: Copy + Eq + Hash>(
         &self,
         name: &'static str,
@@ -281,16 +279,15 @@ fn training() -> Result<Vec<f32>> {
     model.weight.tensor().detach().to_vec()
 }
 
-/// Calls whose failure may stay hidden from the program. Either a handle could not be released, or the event that a
-/// dropped block waits for could not be obtained; the block is then not kept.
+/// Calls whose failure may stay hidden. A handle was not released, or a dropped block got no event and is not kept.
 const QUIET: [&str; 6] =
     ["event_destroy", "event_create", "event_record", "stream_wait_event", "free_host", "event_query"];
 
-/// The resources held when no work is pending: device bytes, events and pinned blocks. Allocators keep some for later.
+/// The resources without pending work: device bytes, events and pinned blocks. Allocators keep some for later.
 fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
     for device in 0..2 {
         cuda::device(device, || cuda::synchronize()).unwrap().unwrap();
-        // Makes the allocator check for blocks that have become free.
+        // Makes the allocator check for freed blocks.
         drop(Tensor::ones((&[1], Device::cuda(device))).unwrap());
     }
     drop(Tensor::ones(&[1]).unwrap().pin_memory().unwrap());
@@ -329,15 +326,14 @@ fn inject(program: FaultyProgram, linked: bool) {
                     errors += 1;
                 }
             }
-            // Afterwards the program runs as if nothing had happened, any number of times.
+            // Afterwards the program runs normally, any number of times.
             let held = |run: usize| {
                 assert_eq!(program().unwrap(), expected, "call {fail_at}, {failed}, run {run}");
                 held(&faults)
             };
             let first = held(1);
             let lost = first.1.saturating_sub(clean.1);
-            // An event that could not be destroyed is lost. If an event could not be queried, the caching allocator
-            // creates another and keeps both.
+            // An event that could not be destroyed is lost. One that could not be queried is replaced.
             let allowed = usize::from(["event_destroy", "event_query"].contains(&failed));
             assert!(lost <= allowed, "{lost} events are lost: {failed}");
             assert_eq!(held(2), first, "call {fail_at}, {failed}");

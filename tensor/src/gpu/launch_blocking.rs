@@ -1,16 +1,14 @@
-//! Blocking launches (`CUDA_LAUNCH_BLOCKING=1`), for finding the line that causes an error.
+//! Blocking launches (`CUDA_LAUNCH_BLOCKING=1`), to find the line that causes an error.
 
 use super::of_machine;
 use crate::error::Result;
 
-/// Sets whether a call that launches work on a GPU of this machine returns only when that work has finished.
-/// PyTorch has no such function, only the environment variable `CUDA_LAUNCH_BLOCKING=1`, read when the program
-/// starts. It works here too, for machines created by [`GpuSpec::machine`](crate::GpuSpec::machine).
+/// Sets whether a launch on a GPU of this machine returns only after its work has finished. PyTorch has only the
+/// environment variable `CUDA_LAUNCH_BLOCKING=1`, which [`GpuSpec::machine`](crate::GpuSpec::machine) reads too.
 ///
-/// GPU errors, such as a bad index, are then returned by the call that caused them instead of a later one. All
-/// calls wait: kernels, matrix products and copies, including those with `non_blocking`. This loses the benefit of
-/// running ahead of the GPU, so use it for debugging. It adds no ordering between streams that the program did not
-/// ask for: [data races](crate::RaceCheck) are found as usual.
+/// A GPU error, such as a bad index, is then returned by the call that caused it. Kernels, matrix products and copies
+/// wait, even with `non_blocking`. The host does not run ahead of the GPU, so use this only for debugging. It adds no
+/// order between streams: [data races](crate::RaceCheck) are found as usual.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};

@@ -1,10 +1,10 @@
 //! GPU memory statistics, snapshots and settings (`torch.cuda.memory`).
 //!
-//! Memory is counted on three levels. Memory held by tensors is *allocated*, in blocks of the caching allocator. Memory
-//! that the allocator took from the driver is *reserved*: the allocated blocks, and those free for reuse. The memory in
-//! use on the GPU ([`mem_get_info`]) is even more: it includes CUDA's own memory, and that of other programs.
+//! Memory is counted on three levels. *Allocated* memory is held by tensors, in blocks of the caching allocator.
+//! *Reserved* memory is all memory of the allocator: allocated blocks, and free blocks for reuse. The memory in use on
+//! the GPU ([`mem_get_info`]) also includes memory of CUDA and of other programs.
 //!
-//! The functions refer to the current device. To query another one, call them in its scope: [`cuda::device(1,
+//! The functions refer to the current device. For another device, call them in its scope: [`cuda::device(1,
 //! cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
 
 use std::collections::BTreeMap;
@@ -41,8 +41,7 @@ pub fn memory_allocated() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.current)
 }
 
-/// The peak of [`memory_allocated`] since the start or the last [`reset_peak_memory_stats`]
-/// (`torch.cuda.max_memory_allocated`).
+/// The peak of [`memory_allocated`] since [`reset_peak_memory_stats`] (`torch.cuda.max_memory_allocated`).
 pub fn max_memory_allocated() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.peak)
 }
@@ -52,19 +51,16 @@ pub fn memory_reserved() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.current)
 }
 
-/// The peak of [`memory_reserved`] since the start or the last [`reset_peak_memory_stats`]
-/// (`torch.cuda.max_memory_reserved`).
+/// The peak of [`memory_reserved`] since [`reset_peak_memory_stats`] (`torch.cuda.max_memory_reserved`).
 pub fn max_memory_reserved() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
 }
 
-/// All statistics of the current device's caching allocator, by PyTorch's names (`torch.cuda.memory_stats`); empty
-/// without a GPU.
+/// All statistics of the current device's caching allocator (`torch.cuda.memory_stats`). Empty without a GPU.
 ///
-/// Most names have three parts. The first is the quantity: `allocated_bytes`, `reserved_bytes`, `active_bytes`,
-/// `inactive_split_bytes`, `requested_bytes`, and the counts `allocation`, `segment`, `active`, `inactive_split`.
-/// The second is the pool: `all` pools, the `large_pool` or the `small_pool`. The third is `current`, `peak`, or
-/// the totals over time, `allocated` and `freed`.
+/// Most names have three parts: the quantity (`allocated_bytes`, `reserved_bytes`, `active_bytes`,
+/// `inactive_split_bytes`, `requested_bytes`, or the counts `allocation`, `segment`, `active`, `inactive_split`), the
+/// pool (`all`, `large_pool`, `small_pool`), and `current`, `peak`, or the totals over time, `allocated` and `freed`.
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
@@ -79,12 +75,12 @@ pub fn memory_stats() -> BTreeMap<String, i64> {
     of_current_device(|cuda, device| cuda.memory_stats_by_name(device))
 }
 
-/// The same statistics as a table for people (`torch.cuda.memory_summary`).
+/// The statistics as a table (`torch.cuda.memory_summary`).
 pub fn memory_summary() -> String {
     summary_table(false)
 }
 
-/// That table without the two pools (`torch.cuda.memory_summary(abbreviated=True)`).
+/// The table without the two pools (`torch.cuda.memory_summary(abbreviated=True)`).
 pub fn memory_summary_abbreviated() -> String {
     summary_table(true)
 }
@@ -104,44 +100,37 @@ pub fn reset_accumulated_memory_stats() {
     of_current_device(|cuda, device| cuda.reset_accumulated_memory_stats(device));
 }
 
-/// Returns segments without tensors to the driver, on all devices (`torch.cuda.empty_cache`). It waits for the
-/// devices; without a GPU it does nothing.
-///
-/// Tensors keep their memory. The returned memory becomes available to other programs; this program could have
-/// reused it anyway.
+/// Waits for all devices, and returns unused segments to the driver (`torch.cuda.empty_cache`). Other programs can then
+/// use the memory, which this program could have reused anyway.
 #[track_caller]
 pub fn empty_cache() -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     Machine::current().cuda().map_or(Ok(()), |cuda| Ok(cuda.empty_cache()?))
 }
 
-/// The free and the total bytes of the current device, counting the use of all programs (`torch.cuda.mem_get_info`).
+/// The free and total bytes of the current device, with the use of all programs (`torch.cuda.mem_get_info`).
 pub fn mem_get_info() -> Result<(u64, u64)> {
     Ok(of_machine()?.memory_info(current_index())?)
 }
 
 /// Limits this program to a fraction of the current device's memory (`torch.cuda.set_per_process_memory_fraction`).
-/// Beyond it the program is out of memory, even if the device has more.
-///
-/// Returns an error if the fraction is not between 0 and 1.
+/// Beyond it the program is out of memory. Returns an error if the fraction is not between 0 and 1.
 pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
     Ok(of_machine()?.set_memory_fraction(current_index(), fraction)?)
 }
 
-/// The fraction of the current device's memory that this program may reserve
-/// (`torch.cuda.get_per_process_memory_fraction`).
+/// This program's fraction of the current device's memory (`torch.cuda.get_per_process_memory_fraction`).
 pub fn get_per_process_memory_fraction() -> Result<f64> {
     Ok(of_machine()?.memory_fraction(current_index()))
 }
 
 /// Sets the options of the caching allocator on all devices of the machine
-/// (`torch.cuda.memory._set_allocator_settings`), in the format of the environment variable
-/// `PYTORCH_CUDA_ALLOC_CONF`: `max_split_size_mb:200,per_process_memory_fraction:0.5`. Options not given are reset
-/// to their defaults, except for the fraction.
+/// (`torch.cuda.memory._set_allocator_settings`). The format is that of `PYTORCH_CUDA_ALLOC_CONF`:
+/// `max_split_size_mb:200,per_process_memory_fraction:0.5`. Missing options get their defaults, except the fraction.
 ///
-/// The options are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. Unknown or
-/// unsupported options and invalid values are errors. (In the environment, which was set for PyTorch, they are
-/// ignored with a warning: [`GpuSpec::machine`](crate::GpuSpec::machine).)
+/// The options are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. Other options
+/// and invalid values are errors. (In the environment they are ignored with a warning:
+/// [`GpuSpec::machine`](crate::GpuSpec::machine).)
 pub fn set_allocator_settings(options: &str) -> Result<()> {
     let settings = Settings::parse(options).map_err(GpuError::AllocatorOption)?;
     if let Some(cuda) = Machine::current().cuda() {
@@ -150,35 +139,33 @@ pub fn set_allocator_settings(options: &str) -> Result<()> {
     Ok(())
 }
 
-/// Turns the caching of the caching allocator on or off, on all devices of the machine
-/// (`torch.cuda.caching_allocator_enable`). It is on by default.
+/// Turns caching on or off, on all devices of the machine (`torch.cuda.caching_allocator_enable`). On by default.
 ///
-/// Without caching, each tensor gets its own memory from the driver. This is slow, because memory can be released
-/// only when the device has finished all its work, and statistics do not count this memory. But tools such as
-/// `compute-sanitizer` then see where each tensor ends.
+/// Without caching, each tensor gets separate memory from the driver. This is slow, because a release waits for the
+/// device, and statistics do not count the memory. But tools such as `compute-sanitizer` detect the end of a tensor.
 pub fn caching_allocator_enable(value: bool) {
     if let Some(cuda) = Machine::current().cuda() {
         cuda.caching_allocator_enable(value);
     }
 }
 
-/// A segment: memory that the caching allocator took from the driver. All sizes are in bytes.
+/// A segment of the caching allocator. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemorySegment {
-    /// The device whose memory it is.
+    /// Its device.
     pub device: usize,
     /// Its start address.
     pub address: u64,
     /// Its size.
     pub total_size: u64,
-    /// The part of it held by tensors.
+    /// The part held by tensors.
     pub allocated_size: u64,
-    /// The part of it that is not free for reuse.
+    /// The part that is not free for reuse.
     pub active_size: u64,
-    /// The part of it that was requested, before rounding.
+    /// The requested part, before rounding.
     pub requested_size: u64,
-    /// The stream whose work uses it; 0 is the default stream.
+    /// The stream that uses it. 0 is the default stream.
     pub stream: u32,
     /// Its pool.
     pub segment_type: SegmentType,
@@ -195,7 +182,7 @@ pub enum SegmentType {
     Large,
 }
 
-/// A block: a piece of a segment. All sizes are in bytes.
+/// A part of a segment. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryBlock {
@@ -203,13 +190,13 @@ pub struct MemoryBlock {
     pub address: u64,
     /// Its size.
     pub size: u64,
-    /// The size requested; 0 if it is free.
+    /// The requested size. 0 if it is free.
     pub requested_size: u64,
-    /// Its use.
+    /// Its state.
     pub state: BlockState,
-    /// The line of the program that requested it; `None` if it is free.
+    /// The line that requested it. `None` if it is free.
     pub place: Option<&'static Location<'static>>,
-    /// Whether it is a cuBLAS workspace. It was requested by the first line that multiplied, and serves all.
+    /// Whether it is a cuBLAS workspace, which the first matrix product requests for all.
     pub workspace: bool,
 }
 
@@ -267,25 +254,25 @@ fn memory_segment(segment: SegmentInfo, workspaces: &[u64]) -> MemorySegment {
     }
 }
 
-/// The old name of [`memory_reserved`] (`torch.cuda.memory_cached`).
+/// Deprecated name of [`memory_reserved`] (`torch.cuda.memory_cached`).
 #[deprecated(note = "memory_cached has been renamed to memory_reserved")]
 pub fn memory_cached() -> u64 {
     memory_reserved()
 }
 
-/// The old name of [`max_memory_reserved`] (`torch.cuda.max_memory_cached`).
+/// Deprecated name of [`max_memory_reserved`] (`torch.cuda.max_memory_cached`).
 #[deprecated(note = "max_memory_cached has been renamed to max_memory_reserved")]
 pub fn max_memory_cached() -> u64 {
     max_memory_reserved()
 }
 
-/// The old way to reset one peak. As in PyTorch, it now resets all of them (`torch.cuda.reset_max_memory_allocated`).
+/// Resets all peaks, as in PyTorch (`torch.cuda.reset_max_memory_allocated`).
 #[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
 pub fn reset_max_memory_allocated() {
     reset_peak_memory_stats();
 }
 
-/// The old way to reset one peak. As in PyTorch, it now resets all of them (`torch.cuda.reset_max_memory_cached`).
+/// Resets all peaks, as in PyTorch (`torch.cuda.reset_max_memory_cached`).
 #[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
 pub fn reset_max_memory_cached() {
     reset_peak_memory_stats();
@@ -295,10 +282,9 @@ fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
-// Older names, for existing programs. Each of these functions takes the index of a device; the scope `device`
-// replaces them.
+// Older names, for existing programs. They take the index of a device instead of the scope `device`.
 
-/// Reads a device's statistics, or returns PyTorch's error if there is no such device. Without a GPU the figures are 0.
+/// Reads a device's statistics. PyTorch's error without such a device. Without a GPU the figures are 0.
 fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
     if !is_available() {
         return Ok(read());
@@ -310,7 +296,7 @@ fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
     device(index, read)
 }
 
-/// Asks a device's allocator, or returns PyTorch's error if there is no such device.
+/// Uses a device's allocator. PyTorch's error without such a device.
 fn with_allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
     of_machine()?;
     if index >= device_count() {

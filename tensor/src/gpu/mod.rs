@@ -16,7 +16,6 @@ pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 pub(crate) use todevice_gpu::contract::driver;
 pub use todevice_gpu::contract::driver_trouble::DriverTrouble;
-pub(crate) use todevice_gpu::host::current_stream;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use todevice_gpu::nvidia;
 #[cfg(not(target_family = "wasm"))]
@@ -36,7 +35,7 @@ use crate::scope;
 use crate::thread::{CurrentDevice, Part};
 use runtime::Cuda;
 
-/// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).
+/// Whether the machine has a usable GPU (`torch.cuda.is_available`).
 pub fn is_available() -> bool {
     device_count() > 0
 }
@@ -46,21 +45,20 @@ pub fn device_count() -> usize {
     Machine::current().cuda().map_or(0, |cuda| cuda.device_count())
 }
 
-/// The device on which new CUDA tensors are created by default (`torch.cuda.current_device`); each thread has its own.
+/// This thread's default device for new CUDA tensors (`torch.cuda.current_device`).
 pub fn current_device() -> Result<usize> {
     of_machine()?;
     Ok(current_index())
 }
 
-/// Changes the current device of this thread (`torch.cuda.set_device`).
+/// Changes this thread's current device (`torch.cuda.set_device`).
 pub fn set_device(index: usize) -> Result<()> {
     check_ordinal(index)?;
     CurrentDevice(index).set();
     Ok(())
 }
 
-/// Runs `scope` with another current device (`with torch.cuda.device(index)`). This makes functions about the
-/// current device usable for any device.
+/// Runs `scope` with another current device (`with torch.cuda.device(index)`).
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -87,8 +85,7 @@ pub fn get_device_name(index: usize) -> Result<String> {
     Ok(get_device_properties(index)?.name)
 }
 
-/// The compute capability of a device (`torch.cuda.get_device_capability`): (7, 5) is 7.5. Returns an error if
-/// there is no such GPU.
+/// The compute capability of a device (`torch.cuda.get_device_capability`), (7, 5) for 7.5.
 ///
 /// ```
 /// use todevice::{Machine, cuda};
@@ -102,11 +99,11 @@ pub fn get_device_capability(index: usize) -> Result<(u32, u32)> {
     Ok((properties.major, properties.minor))
 }
 
-/// The architectures for which kernels are compiled (`torch.cuda.get_arch_list`), such as `sm_75` for compute capability
-/// 7.5; empty without a GPU. A card runs code for an architecture of its own major version that is no newer than itself.
+/// The architectures with compiled kernels (`torch.cuda.get_arch_list`), such as `sm_75` for compute capability 7.5.
+/// Empty without a GPU. A card runs code for architectures of its major version that are not newer.
 ///
-/// This crate compiles its kernels for the cards that it finds, so they are in the list. A simulated machine can
-/// stand in for a build of PyTorch instead, which may be too old for its card:
+/// This crate compiles its kernels for the existing cards. A simulated machine can emulate a build of PyTorch instead,
+/// which may be too old for its card:
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -141,10 +138,8 @@ pub fn get_arch_list() -> Vec<String> {
     list
 }
 
-/// Whether `device` can access the memory of `peer_device` directly (`torch.cuda.can_device_access_peer`). If not,
-/// copies between them go through host memory.
-///
-/// Returns an error if there is no such GPU.
+/// Whether `device` can access the memory of `peer_device` directly (`torch.cuda.can_device_access_peer`). Otherwise
+/// copies go through host memory. Returns an error if there is no such GPU.
 pub fn can_device_access_peer(device: usize, peer_device: usize) -> Result<bool> {
     let cuda = of_machine()?;
     if device >= cuda.device_count() {
@@ -165,9 +160,8 @@ pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     }
 }
 
-/// Whether the current device computes in bfloat16 (`torch.cuda.is_bf16_supported`). From compute capability 8.0 on
-/// the support is native; elsewhere it is emulated, slowly, by conversions to f32 and back. So with emulation every
-/// device supports it.
+/// Whether the current device computes in bfloat16 (`torch.cuda.is_bf16_supported`): natively from compute capability
+/// 8.0 on, else by slow emulation in f32.
 pub fn is_bf16_supported(including_emulation: bool) -> Result<bool> {
     Ok(get_device_properties(current_device()?)?.major >= 8 || including_emulation)
 }
@@ -179,7 +173,7 @@ pub fn synchronize() -> Result<()> {
     Ok(of_machine()?.synchronize(current_index())?)
 }
 
-/// The older form of `cuda::device(index, || cuda::synchronize())`.
+/// Deprecated form of `cuda::device(index, || cuda::synchronize())`.
 #[deprecated(note = "write cuda::device(index, || cuda::synchronize())??")]
 #[track_caller]
 pub fn synchronize_device(index: usize) -> Result<()> {
@@ -187,12 +181,12 @@ pub fn synchronize_device(index: usize) -> Result<()> {
     Ok(check_ordinal(index)?.synchronize(index)?)
 }
 
-/// The index of the current device, whether or not the device exists.
+/// The index of the current device, which may not exist.
 pub(crate) fn current_index() -> usize {
     HostContext::current_device()
 }
 
-/// The GPUs of the current machine, or PyTorch's error if there are none.
+/// Returns the GPUs of the current machine, or PyTorch's error.
 pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(GpuError::NoDriver)?;
     cuda.check_thread()?;
@@ -208,7 +202,6 @@ pub(crate) fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
     if index < cuda.device_count() { Ok(cuda) } else { Err(GpuError::InvalidDevice.into()) }
 }
 
-/// The GPUs that a device belongs to.
 pub(crate) fn of(device: Device) -> Result<Arc<Cuda>> {
     let Device::Cuda { index, machine } = device else { return Err(GpuError::NoDriver.into()) };
     if machine != Machine::current().id() {

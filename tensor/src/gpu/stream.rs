@@ -1,26 +1,25 @@
 //! Streams: queues of work on a device, and the current stream of each thread.
 //!
-//! Work on one stream runs in order. Work on two streams runs in any order, in parallel where there is room, unless
-//! an [`Event`] makes one wait for the other.
+//! One stream's work runs in order. Two streams run in any order, or in parallel, unless an [`Event`] orders them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::current_stream::{StreamKey, current, enter};
 use super::driver::StreamId;
 use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
-use crate::device::Device;
+use crate::device::{Device, StreamKey};
 use crate::error::{GpuError, Result};
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
 use crate::thread::{CurrentDevice, Part};
 
 /// A queue of work on a device (`torch.cuda.Stream`).
 ///
-/// A thread queues its work on the *current* stream of each device: the default stream, unless a scope of
-/// [`stream`] selects another. The work of two streams is unordered, even if one is the default stream: if one
-/// stream uses the results of the other, call [`wait_stream`](Stream::wait_stream) in between.
+/// A thread queues its work on the *current* stream of each device: the default stream, unless a scope of [`stream`]
+/// selects another. Two streams are unordered, even if one is the default stream. If one uses results of the other,
+/// call [`wait_stream`](Stream::wait_stream) in between.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -46,22 +45,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Returns a stream of a device, from a pool of 32 that are handed out in turn: the 33rd is the first again.
-    ///
-    /// Returns an error if `device` is not a GPU of this machine.
+    /// Returns a stream from the pool of 32 of a GPU of this machine, in turn.
     pub fn new(device: Device) -> Result<Stream> {
         let cuda = cuda_of(device)?;
         let id = cuda.stream_from_pool(device.index())?;
         Ok(Stream { cuda, id })
     }
 
-    /// The device it belongs to.
+    /// Its device.
     pub fn device(&self) -> Device {
         Device::Cuda { index: self.id.device, machine: self.cuda.machine() }
     }
 
-    /// Makes later work on this stream wait for the work queued so far on `other` (`Stream.wait_stream`). The host
-    /// does not wait.
+    /// Makes later work on this stream wait for earlier work on `other` (`Stream.wait_stream`). The host does not wait.
     #[track_caller]
     pub fn wait_stream(&self, other: &Stream) -> Result<()> {
         let _scope = scope::operation("wait_stream", std::panic::Location::caller());
@@ -69,15 +65,13 @@ impl Stream {
         Ok(self.cuda.wait_stream(self.id, other.id)?)
     }
 
-    /// Makes later work on this stream wait for the last record of `event` (`Stream.wait_event`); does nothing if
-    /// the event was never recorded. The host does not wait.
+    /// Makes later work on this stream wait for the last record of `event`, if any (`Stream.wait_event`).
     #[track_caller]
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         event.wait_on(self)
     }
 
-    /// Creates an event, without timing, that records the work queued so far (`Stream.record_event`).
-    /// [`Event::record_on`] records an existing event.
+    /// Records the work queued so far in a new event without timing (`Stream.record_event`).
     #[track_caller]
     pub fn record_event(&self) -> Result<Event> {
         let event = Event::new(EventOptions::default());
@@ -85,7 +79,7 @@ impl Stream {
         Ok(event)
     }
 
-    /// Makes the host wait until all work queued on this stream has finished (`Stream.synchronize`).
+    /// Makes the host wait for all work queued on this stream (`Stream.synchronize`).
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
@@ -97,7 +91,7 @@ impl Stream {
         Ok(self.cuda.stream_query(self.id)?)
     }
 
-    /// Rejects a stream used with a tensor on another machine.
+    /// Returns an error if `device` is of another machine.
     pub(crate) fn check_machine(&self, device: Device) -> Result<()> {
         match device {
             Device::Cuda { machine, .. } if machine != self.cuda.machine() => {
@@ -112,7 +106,6 @@ impl Stream {
     }
 }
 
-/// Two streams are equal if work on them is ordered.
 impl PartialEq for Stream {
     fn eq(&self, other: &Stream) -> bool {
         self.key() == other.key()
@@ -127,28 +120,24 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// The stream on which work for a device is queued by default (`torch.cuda.default_stream`). Returns an error if
-/// `device` is not a GPU of this machine.
+/// The default stream of a GPU of this machine (`torch.cuda.default_stream`).
 pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(Stream { cuda: cuda_at(device)?, id: StreamId::default_of(device.index()) })
 }
 
-/// The stream on which this thread's work for a device is queued (`torch.cuda.current_stream`). Returns an error if
-/// `device` is not a GPU of this machine.
+/// This thread's stream for a GPU of this machine (`torch.cuda.current_stream`).
 pub fn current_stream(device: Device) -> Result<Stream> {
     let cuda = cuda_at(device)?;
-    let id = current(cuda.machine(), device.index());
+    let id = HostContext::current_stream(cuda.machine(), device.index());
     Ok(Stream { cuda, id })
 }
 
-/// Runs `scope` with `stream` as the current stream of its device, and that device as the current one (`with
-/// torch.cuda.stream(stream)`).
-///
-/// Work is queued on the stream, and memory is allocated for it. Both are restored afterwards, even if `scope` panics.
+/// Runs `scope` with `stream` and its device as the current ones (`with torch.cuda.stream(stream)`). Work is queued on
+/// the stream, and memory is allocated for it. Both are restored afterwards, even after a panic.
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
     let here = stream.cuda.machine() == Machine::current().id();
     let _device = here.then(|| CurrentDevice(stream.id.device).enter());
-    let _stream = enter(stream.key());
+    let _stream = HostContext::enter_stream(stream.key());
     scope()
 }
 

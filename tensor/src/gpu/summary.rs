@@ -2,7 +2,7 @@
 
 use super::stats::{DeviceStats, Stat, StatArray};
 
-/// Formats a number, in the unit that suits the first number in its column's group.
+/// Formats a number in the unit for the first number of its column's group.
 type Format = fn(u64, u64) -> String;
 
 /// Formats the table: 77 characters wide, with a newline after every line.

@@ -5,13 +5,13 @@ pub use super::runtime::SyncDebugMode;
 use crate::error::Result;
 use crate::lock::lock;
 
-/// Sets what happens when an operation makes the host wait for a GPU of this machine (`torch.cuda.set_sync_debug_mode`).
+/// Sets the reaction to waits of the host for a GPU of this machine (`torch.cuda.set_sync_debug_mode`).
 ///
-/// A GPU is fast as long as the host runs ahead of it. Many operations make the host wait without showing it:
-/// `item`, copies to the host, copies to a GPU without `non_blocking`, printing. They are reported with their line;
-/// for a printed tensor, with the line that created it. As in PyTorch,
-/// [`Stream::synchronize`](super::Stream::synchronize) is reported, while [`synchronize`](super::synchronize),
-/// [`Event::synchronize`](super::Event::synchronize) and allocating memory from the driver are not.
+/// A GPU is fast as long as the host runs ahead of it. Many operations hide a wait: `item`, copies to the host, copies
+/// to a GPU without `non_blocking`, printing. They are reported with their line, and a printed tensor with the line
+/// that created it. As in PyTorch, [`Stream::synchronize`](super::Stream::synchronize) is reported, but
+/// [`synchronize`](super::synchronize), [`Event::synchronize`](super::Event::synchronize) and allocations from the
+/// driver are not.
 ///
 /// ```
 /// use todevice::cuda::{self, SyncDebugMode};
@@ -34,8 +34,7 @@ pub fn set_sync_debug_mode(mode: SyncDebugMode) -> Result<()> {
     Ok(())
 }
 
-/// What happens when an operation makes the host wait (`torch.cuda.get_sync_debug_mode`). Returns an error on a
-/// machine without a GPU.
+/// The reaction to waits (`torch.cuda.get_sync_debug_mode`). Returns an error on a machine without a GPU.
 pub fn get_sync_debug_mode() -> Result<SyncDebugMode> {
     Ok(*lock(of_machine()?.sync_debug()))
 }

@@ -2,21 +2,20 @@
 
 const BLOCKING: &str = "CUDA_LAUNCH_BLOCKING";
 
-/// Makes collectives go through host memory. NCCL reads it by itself.
+/// Makes collectives go through host memory. NCCL reads it for real GPUs.
 pub(super) const P2P: &str = "NCCL_P2P_DISABLE";
 
-/// Hides GPUs from a program, and changes their order. NVIDIA's driver reads it by itself.
+/// Hides and reorders a program's GPUs. NVIDIA's driver reads it for real GPUs.
 pub(super) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// The value of `CUDA_VISIBLE_DEVICES`, if it is set.
 pub(super) fn visible_devices() -> Option<String> {
     std::env::var_os(VISIBLE).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// The indices, of `count` GPUs, that a program sees, in its order: with `2,0` the third GPU is its `cuda:0`.
+/// The indices that a program sees of `count` GPUs, in its order: with `2,0` the third GPU is `cuda:0`.
 ///
-/// As in CUDA, an index that no GPU has, or an item that is not a number, ends the list: `0,-1,1` is only the first
-/// GPU, and an empty list is none. Characters after the digits of a number are ignored. A GPU listed twice hides all.
+/// As in CUDA, an index without a GPU, or an item that is not a number, ends the list: `0,-1,1` is only the first GPU.
+/// Characters after the digits of a number are ignored. A GPU that is listed twice hides all.
 pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
     let mut visible = Vec::new();
     for item in list.split(',') {
@@ -32,12 +31,12 @@ pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
     visible
 }
 
-/// Whether launches are blocking: 1, or 0 which is the same as unset.
+/// 1, or 0 which is the same as unset.
 pub(super) fn launch_blocking() -> Result<bool, String> {
     read(BLOCKING, "launches wait")
 }
 
-/// Whether collectives avoid peer access: 1, or 0 which is the same as unset.
+/// 1, or 0 which is the same as unset.
 pub(super) fn nccl_p2p_disable() -> Result<bool, String> {
     read(P2P, "collectives go through the host")
 }
@@ -46,7 +45,7 @@ fn read(variable: &str, one: &str) -> Result<bool, String> {
     std::env::var_os(variable).map_or(Ok(false), |value| parse(variable, one, &value.to_string_lossy()))
 }
 
-/// Parses a variable's value. `one` is the meaning of 1, for the error.
+/// `one` is the meaning of 1, for the error.
 fn parse(variable: &str, one: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" => Ok(true),

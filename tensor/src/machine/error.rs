@@ -1,8 +1,8 @@
-//! Errors of a machine: in its description, or of the GPUs it asks for.
+//! Errors of a machine: in its description, or of its GPUs.
 
 use crate::error::Refusal;
 
-/// An error in creating a machine, or in a text that describes one.
+/// An error in creating or describing a machine.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The messages describe the variants.

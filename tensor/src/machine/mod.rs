@@ -1,7 +1,5 @@
-//! The machine a program runs on, and everything it owns: GPUs, clock, default random numbers, host memory, warnings.
-//!
-//! Only the default machine is global. A machine can be entered for a scope, so tests run in parallel without
-//! sharing a random generator or a GPU.
+//! A machine and everything it owns: GPUs, clock, default generators, host memory, warnings. Only the default machine
+//! is global. Tests enter separate machines, so they run in parallel without sharing a generator or a GPU.
 
 mod environment;
 pub(crate) mod error;
@@ -24,7 +22,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use crate::device::MachineId;
 use crate::error::{Error, Result};
 use crate::events::{Counters, Recorder, TRACE, Trace};
-use crate::gpu::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
 use crate::gpu::nvidia::Nvidia;
 use crate::gpu::runtime::Cuda;
@@ -32,6 +29,7 @@ use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_context::HostContext;
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
+use crate::libraries::Libraries;
 use crate::lock::lock;
 use crate::others::Process;
 use crate::random::Generator;
@@ -39,7 +37,7 @@ use crate::ranks::{Member, World};
 use crate::thread::{CurrentDevice, FullContext, OfThread, Part, Seed, TensorContext, ThreadContext};
 use crate::time::Clock;
 
-/// A host and the GPUs it sees. Clones share it.
+/// A host and the GPUs that it sees. Clones share it.
 ///
 /// ```
 /// use todevice::{Machine, Tensor, cuda, Device};
@@ -61,20 +59,20 @@ struct MachineState {
     gpus: GpuSpec,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
-    /// Which rank of several has it so.
+    /// The rank, if there are several.
     member: Option<Member>,
-    /// The GPUs as ranks have them that this machine has started.
+    /// The GPUs of the ranks that this machine has started.
     ranks: Mutex<Vec<Weak<Cuda>>>,
-    /// Per-program state of other modules, one value per type.
+    /// State of other modules, one value per type.
     kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    /// The number of the last call that seeded the generators of its GPUs.
+    /// The number of the last call that seeded its GPUs.
     seeded: AtomicU64,
 }
 
 static DEFAULT: LazyLock<Machine> =
     LazyLock::new(|| Machine::build(GpuSpec::None, HostContext::default_one(), |_| None));
 
-/// How many calls there were that seeded all GPUs.
+/// The number of calls that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
 impl Machine {
@@ -84,7 +82,7 @@ impl Machine {
         Machine::build(GpuSpec::None, HostContext::new(Clock::real()), |_| None)
     }
 
-    /// Creates a host with simulated GPUs, all of the same kind (`--gpu sim:t4`).
+    /// Creates a host with simulated GPUs (`--gpu sim:t4`).
     pub fn simulated(gpus: SimulatedGpus) -> Machine {
         let host = gpus.host_profile();
         let options = SimulatedOptions {
@@ -101,7 +99,7 @@ impl Machine {
         })
     }
 
-    /// This computer with its NVIDIA GPUs (`--gpu real`), or the reason why they cannot be used.
+    /// Opens this computer with its NVIDIA GPUs (`--gpu real`). Returns an error if they cannot be used.
     #[cfg(not(target_family = "wasm"))]
     pub fn real() -> Result<Machine> {
         let clock = Clock::real();
@@ -109,22 +107,21 @@ impl Machine {
         Ok(Machine::build(GpuSpec::Real, HostContext::new(clock), |_| Some(Box::new(driver))))
     }
 
-    /// A web page cannot use the GPUs of the computer it is shown on.
+    /// A web page cannot use the GPUs of its computer.
     #[cfg(target_family = "wasm")]
     pub fn real() -> Result<Machine> {
         Err(MachineError::Unavailable("a page of a browser has no NVIDIA driver".to_owned()).into())
     }
 
-    /// Creates a host with GPUs behind a test's own driver.
     #[cfg(test)]
-    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
+    pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Libraries>) -> Machine {
         Machine::build(GpuSpec::Auto, HostContext::new(Clock::default()), |clock| Some(driver(clock)))
     }
 
     fn build(
         gpus: GpuSpec,
         host: Arc<HostContext>,
-        driver: impl FnOnce(Clock) -> Option<Box<dyn Driver>>,
+        driver: impl FnOnce(Clock) -> Option<Box<dyn Libraries>>,
     ) -> Machine {
         let (id, clock) = (host.id(), host.clock());
         let recorder = Arc::<Mutex<Recorder>>::default();
@@ -146,7 +143,7 @@ impl Machine {
         Machine(Arc::new(MachineState { host, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
 
-    /// Creates one rank's own view of this machine, starting now, like a separate process. `None` with real GPUs.
+    /// Creates one rank's view of this machine, which starts now, like a separate process. `None` with real GPUs.
     pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
         let first_op = lock(&self.0.recorder).numbers_of_a_rank();
         let member = Member { rank, world: world.clone() };
@@ -164,19 +161,19 @@ impl Machine {
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
         let gpus = self.0.gpus.clone();
         let machine = Machine::of(gpus, host, cuda, self.0.recorder.clone(), Some(member));
-        // A new process, to which no seed of the program that started it applies.
+        // Seeds of the parent program do not apply to a new process.
         machine.0.seeded.store(u64::MAX, Ordering::Relaxed);
         Some(machine)
     }
 
-    /// Returns a module's per-program state on this machine, created on first use.
+    /// Returns a module's state on this machine, created at its first use.
     pub(crate) fn kept<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut kept = lock(&self.0.kept);
         let one = kept.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         one.downcast().unwrap_or_else(|_| unreachable!("it is kept by its type"))
     }
 
-    /// The machine entered last on this thread, or the default one.
+    /// The machine that this thread entered last, else the default one.
     pub fn current() -> Machine {
         TensorContext::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
     }
@@ -197,15 +194,14 @@ impl Machine {
         self.0.cuda.as_ref()
     }
 
-    /// Runs `scope` on this machine. Its default generators continue from the seeds and states previously set on
-    /// this thread.
+    /// Runs `scope` on this machine. Its default generators continue from this thread's earlier seeds and states.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
         self.follow_seeds();
         let _left = self.context().enter();
         scope()
     }
 
-    /// The context of code that this thread runs on this machine.
+    /// The context of this thread's code on this machine.
     #[inline(never)]
     pub(crate) fn context(&self) -> FullContext {
         self.context_of(self.0.host.context())
@@ -224,7 +220,7 @@ impl Machine {
         self.0.host.generator().follow(&HostContext::default_generator());
     }
 
-    /// Runs `scope` on a clock of its own: what another thread does meanwhile.
+    /// Runs `scope` on a separate clock, like another thread.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
         let host = self.0.host.entered_as(None, lane, HostContext::in_worker());
         let gpu = ThreadContext { host: Some(host), device: CurrentDevice(0), ..ThreadContext::current() };
@@ -240,18 +236,17 @@ impl Machine {
         self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
     }
 
-    /// The generator operations draw from when none is given (`torch.default_generator`).
+    /// The default generator of operations (`torch.default_generator`).
     pub fn default_generator() -> Generator {
         HostContext::default_generator()
     }
 
-    /// Host memory statistics: the bytes held by tensors, their peak, and the bytes kept for reuse.
+    /// Host memory statistics: the bytes of tensors, their peak, and the bytes kept for reuse.
     pub fn host_memory(&self) -> &HostMemory {
         self.0.host.host_memory()
     }
 
-    /// Returns a machine like this one, as seen by a program started with `CUDA_VISIBLE_DEVICES=list`: it sees only
-    /// the listed GPUs, and the first of them is its `cuda:0`.
+    /// Returns this machine with `CUDA_VISIBLE_DEVICES=list`: with only the listed GPUs, the first as `cuda:0`.
     ///
     /// ```
     /// use todevice::{Machine, cuda, monitor};
@@ -280,8 +275,8 @@ impl Machine {
         }
     }
 
-    /// Returns a machine like this one, as seen by a program started with `NCCL_P2P_DISABLE=1`: its collectives go
-    /// through host memory. The variable is NCCL's, so copies with `.to` still go directly from one GPU to the other.
+    /// Returns a machine like this one for `NCCL_P2P_DISABLE=1`: collectives go through host memory. Copies with `.to`
+    /// still go directly between GPUs, because the variable is NCCL's.
     ///
     /// Returns an error with real GPUs: the variable must be set before the program starts.
     pub fn with_nccl_p2p_disabled(&self) -> Result<Machine> {
@@ -294,68 +289,64 @@ impl Machine {
         }
     }
 
-    /// The indices, of `count` GPUs, that a program with `CUDA_VISIBLE_DEVICES=list` sees, in its order.
     #[doc(hidden)]
     pub fn visible_devices(list: &str, count: usize) -> Vec<usize> {
         environment::visible(list, count)
     }
 
-    /// The GPUs it was created with, as given to `--gpu`.
+    /// The GPUs that it was created with, as in `--gpu`.
     pub fn gpus(&self) -> &GpuSpec {
         &self.0.gpus
     }
 
-    /// Limits its program to `count` more operations; each one after that fails
-    /// ([`NoMoreOperations`](crate::errors::TensorError)). This stops programs that might never end.
+    /// Limits its program to `count` more operations. Later ones fail
+    /// ([`NoMoreOperations`](crate::errors::TensorError)), which stops endless programs.
     pub fn limit_operations(&self, count: u64) {
         self.0.host.limit_operations(count);
     }
 
-    /// Passes the machine's warnings to `handler`: PyTorch's texts, each at most once, or once per line of the
-    /// program that it refers to. Warnings about how the machine was created ([`GpuSpec::machine`]) come first.
+    /// Passes warnings to `handler`: PyTorch's texts, each at most once, or once per line of the program. Warnings
+    /// about the machine's creation ([`GpuSpec::machine`]) come first.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         self.0.host.on_warning(handler);
     }
 }
 
-/// Time.
 impl Machine {
-    /// Whether time on this machine is virtual: its GPUs are simulated, or it is a web page, which has no clock.
+    /// Whether time is virtual: the GPUs are simulated, or the program is a web page, which has no clock.
     pub fn time_is_modelled(&self) -> bool {
         self.clock().is_virtual()
     }
 
-    /// The clock of a data loading worker: its own where time is virtual.
+    /// The clock of a data loading worker, separate if time is virtual.
     pub(crate) fn worker_lane(&self) -> Clock {
         if self.time_is_modelled() { Clock::default() } else { self.clock().clone() }
     }
 }
 
-/// Recordings of the GPUs' work.
 impl Machine {
-    /// The numbers of launches, copies, bytes, synchronizations and allocations since the machine was created.
-    /// Subtract two of them to get the numbers in between.
+    /// The numbers of launches, copies, bytes, synchronizations and allocations since the machine was created. Subtract
+    /// two readings to get the numbers between them.
     pub fn counters(&self) -> Counters {
         self.recorder().counters
     }
 
-    /// Starts recording every driver call, and the times at which the work ran, for [`trace`](Self::trace).
+    /// Starts recording driver calls and the times of their work, for [`trace`](Self::trace).
     pub fn start_trace(&self) {
         self.prepare_recording();
         self.recorder().start_trace(self.clock().now());
     }
 
-    /// Returns the recording since [`start_trace`](Self::start_trace). It waits for the GPUs, so that the trace
-    /// contains all their queued work; this wait is neither recorded nor counted.
+    /// Waits for the GPUs, and returns the recording since [`start_trace`](Self::start_trace). The wait is not
+    /// recorded.
     pub fn trace(&self) -> Trace {
         self.trace_of(TRACE)
     }
 
-    /// Runs `scope`, and records the work this machine does for it (`torch.profiler.profile`).
+    /// Runs `scope`, and records the work of this machine (`torch.profiler.profile`).
     ///
-    /// The trace includes all work queued by `scope`, even if it ends later: after `scope` has returned, this waits
-    /// for the GPUs, like PyTorch's profiler. That wait is neither recorded nor counted. Recordings may be nested,
-    /// also in [`start_trace`](Self::start_trace): each sees everything.
+    /// Like PyTorch's profiler, this waits for the GPUs after `scope`. The wait is neither recorded nor counted.
+    /// Recordings may be nested, also in [`start_trace`](Self::start_trace), and each one is complete.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, cuda};
@@ -381,7 +372,7 @@ impl Machine {
         lock(&self.0.recorder)
     }
 
-    /// Adds the GPUs' work so far to the active recordings, before another one starts.
+    /// Adds the GPUs' work so far to the active recordings.
     fn prepare_recording(&self) {
         if let Some(cuda) = self.cuda() {
             cuda.fetch_spans();
@@ -389,7 +380,6 @@ impl Machine {
         }
     }
 
-    /// Ends a recording.
     pub(crate) fn stop_recording(&self, number: u64) {
         let mut recorder = self.recorder();
         recorder.stop(number);
@@ -398,7 +388,7 @@ impl Machine {
         }
     }
 
-    /// Returns a recording's trace, after all work is done.
+    /// Waits for all work, and returns a recording's trace.
     pub(crate) fn trace_of(&self, recording: u64) -> Trace {
         let mut devices = Vec::new();
         self.keep_what_ranks_did();
@@ -409,7 +399,7 @@ impl Machine {
         self.recorder().trace(recording, self.to_string(), devices, self.time_is_modelled())
     }
 
-    /// Adds the ranks' work on the GPUs to the active recordings, after all work is done.
+    /// Waits for the ranks' work on the GPUs, and adds it to the active recordings.
     pub(crate) fn keep_what_ranks_did(&self) {
         if self.recorder().is_recording() {
             let ranks = lock(&self.0.ranks).clone();
@@ -431,8 +421,7 @@ impl FromStr for Machine {
     }
 }
 
-/// Describes the GPUs for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`; also the modelled
-/// host, if it is not the default: `Tesla T4 (simulated), host: pytorch`.
+/// Describes the GPUs: `no GPU`, `2 x Tesla T4 (simulated)`, `Tesla T4 (simulated), host: pytorch`.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cuda() {
@@ -454,10 +443,10 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// Seeds the machine's default generators, the CPU's and those of its GPUs, and returns the CPU's
-/// (`torch.manual_seed`). Machines that the thread enters later are seeded too.
+/// Seeds the machine's default generators of the CPU and its GPUs, and returns the CPU's (`torch.manual_seed`).
+/// Machines that the thread enters later are seeded too.
 ///
-/// As in PyTorch only the low 32 bits determine the numbers. A negative seed is its two's complement: `-1i64 as u64`.
+/// As in PyTorch, the CPU uses only the low 32 bits. Negative seeds are two's complements: `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
     Machine::current().seed_gpus(seed);
     HostContext::default_generator().manual_seed(seed)

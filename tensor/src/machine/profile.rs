@@ -1,4 +1,4 @@
-//! Recording a part of a program, and naming ranges in it.
+//! Recording a part of a program, with named ranges.
 
 use std::panic::Location;
 
@@ -8,7 +8,7 @@ use crate::host_context::HostContext;
 use crate::scope;
 use crate::thread::{OfThread, OpenRanges, Part, TensorContext};
 
-/// An active recording. It ends on drop, even when unwinding from a panic.
+/// An active recording. It ends on drop, even during a panic.
 pub(crate) struct Recording<'a> {
     machine: &'a Machine,
     number: u64,
@@ -19,7 +19,6 @@ impl<'a> Recording<'a> {
         Recording { machine, number: machine.recorder().start(machine.clock().now()) }
     }
 
-    /// Ends the recording and returns it.
     pub(crate) fn finish(self) -> Trace {
         self.machine.trace_of(self.number)
     }
@@ -31,11 +30,10 @@ impl Drop for Recording<'_> {
     }
 }
 
-/// Runs `scope` under a name that the timeline shows (`torch.profiler.record_function`, an NVTX range): how long
-/// the host was at it, and which calls it made.
+/// Runs `scope` as a named range of the timeline (`torch.profiler.record_function`, an NVTX range). The range has the
+/// time and the calls of the host. The GPU may do the work later.
 ///
-/// Ranges may be nested. A range is on the host's timeline: the GPU may do the work later. Without a recording this
-/// costs next to nothing. Ranges in data loading workers are not recorded.
+/// Ranges may be nested. Without a recording they cost almost nothing. Ranges in data loading workers are not recorded.
 ///
 /// ```
 /// use todevice::trace::record_function;

@@ -5,20 +5,18 @@ use crate::error::Race;
 use crate::races::{RaceCheck, RaceLog};
 
 impl Machine {
-    /// The data races that its simulated GPUs have found so far, with each pair of program lines listed once.
-    ///
-    /// They are found whatever the modelled times, even where the numbers happen to be right. Real GPUs do not
-    /// check for races.
+    /// The data races that the simulated GPUs have found, with each pair of program lines listed once. They depend
+    /// neither on modelled times nor on results. Real GPUs do not check for races.
     pub fn races(&self) -> Vec<Race> {
         self.race_log(RaceLog::races).unwrap_or_default()
     }
 
-    /// The action on a data race.
+    /// The reaction to a data race.
     pub fn race_check(&self) -> RaceCheck {
         self.race_log(RaceLog::check).unwrap_or_default()
     }
 
-    /// Sets the action on a data race from now on.
+    /// Sets the reaction to later data races.
     pub fn set_race_check(&self, check: RaceCheck) {
         self.race_log(|log| log.set_check(check));
     }

@@ -12,8 +12,7 @@ use crate::gpu::simulated::Setup;
 use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
 use crate::host_profile::{HOSTS, HostProfile};
 
-/// Whether `verify --gpu real` has confirmed on any real card that the labs print what the book says. Until then,
-/// `auto` uses no real card: readers who have not asked for one should not be the first to try it.
+/// Whether `verify --gpu real` has confirmed the book's outputs on a real card. Until then, `auto` simulates a card.
 const VERIFIED_ON_A_REAL_GPU: bool = false;
 
 /// The maximum number of GPUs in a machine.
@@ -22,8 +21,7 @@ const MOST_GPUS: usize = 16;
 /// A parsed value of `--gpu`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuSpec {
-    /// A simulated GPU: the card most readers meet first. Once the labs have been verified on a real GPU: the real
-    /// GPUs, if there are any.
+    /// A simulated GPU. Once the labs have been verified on a real GPU: the real GPUs, if there are any.
     Auto,
     /// No GPU.
     None,
@@ -40,42 +38,36 @@ pub struct SimulatedGpus {
     pub profile: &'static str,
     /// The number of GPUs.
     pub count: usize,
-    /// The memory of each GPU in bytes, if not the profile's.
+    /// Bytes of each GPU's memory, if not the profile's.
     pub memory: Option<u64>,
-    /// The memory of each GPU held by another process, such as a browser, in bytes.
+    /// Bytes of each GPU's memory held by another process, such as a browser.
     pub others: Option<u64>,
-    /// A seed that varies all times reproducibly.
+    /// Varies all times reproducibly.
     pub seed: Option<u64>,
     /// The name of the host's profile: laptop, pytorch, or the path of a profile file, `my-computer.host`.
     pub host: &'static str,
-    /// The indices of the GPUs that a program sees, in its order; all by default. Not part of the value of `--gpu`:
-    /// set by `CUDA_VISIBLE_DEVICES`.
+    /// The indices of the GPUs that a program sees, in its order, from `CUDA_VISIBLE_DEVICES`. All by default.
     pub visible: Option<Vec<usize>>,
-    /// The build of PyTorch that the program runs as, and how GPUs reach each other: `build=`, `p2p=` and
-    /// `NCCL_P2P_DISABLE`.
+    /// The emulated PyTorch build, and the access between GPUs: `build=`, `p2p=` and `NCCL_P2P_DISABLE`.
     pub setup: Setup,
 }
 
 impl SimulatedGpus {
-    /// The profile that the GPUs are modelled on.
     #[doc(hidden)]
     pub fn card(&self) -> &'static Profile {
         find(self.profile).unwrap_or(PROFILES[0])
     }
 
-    /// The number of GPUs that a program sees.
     pub(super) fn visible_count(&self) -> usize {
         self.visible.as_ref().map_or(self.count, Vec::len)
     }
 
-    /// The profile that their host is modelled on.
     #[doc(hidden)]
     pub fn host_profile(&self) -> &'static HostProfile {
         find(self.host).unwrap_or(HOSTS[0])
     }
 }
 
-/// The card and host most readers meet first.
 impl Default for SimulatedGpus {
     fn default() -> SimulatedGpus {
         let (profile, host) = (PROFILES[0].key, HOSTS[0].key);
@@ -99,7 +91,7 @@ impl GpuSpec {
     /// The possible values of HOST.
     pub const HOSTS: &str = "laptop | pytorch | FILE.host";
 
-    /// Returns the same GPUs with another host, whose time is modelled too.
+    /// Returns the same GPUs with another modelled host.
     pub fn with_host(self, host: &str) -> Result<GpuSpec> {
         let host = find_or_load::<HostProfile>(host).map_err(MachineError::Description)?.key;
         match self {
@@ -113,7 +105,7 @@ impl GpuSpec {
         }
     }
 
-    /// Returns the same GPUs for a program started with `CUDA_VISIBLE_DEVICES=list`. For real GPUs the driver handles it.
+    /// Returns the same GPUs for `CUDA_VISIBLE_DEVICES=list`. For real GPUs the driver handles it.
     pub(super) fn visible(&self, list: &str) -> GpuSpec {
         let simulated = match self {
             GpuSpec::Simulated(gpus) => gpus.clone(),
@@ -124,7 +116,7 @@ impl GpuSpec {
         GpuSpec::Simulated(SimulatedGpus { visible, ..simulated })
     }
 
-    /// Returns the same GPUs for a program started with `NCCL_P2P_DISABLE=1`. For real GPUs NCCL handles it.
+    /// Returns the same GPUs for `NCCL_P2P_DISABLE=1`. For real GPUs NCCL handles it.
     pub(super) fn without_nccl_p2p(&self) -> GpuSpec {
         let simulated = match self {
             GpuSpec::Simulated(gpus) => gpus.clone(),
@@ -135,12 +127,12 @@ impl GpuSpec {
         GpuSpec::Simulated(SimulatedGpus { setup, ..simulated })
     }
 
-    /// Creates the machine for a user's program, following the environment: settings of the memory allocator
+    /// Creates the machine for a user's program. It follows the environment: the allocator's settings
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)), blocking launches
-    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), the visible GPUs
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), visible GPUs
     /// ([`Machine::with_visible_devices`]), and collectives without peer access ([`Machine::with_nccl_p2p_disabled`]).
-    /// Allocator options that this crate lacks are ignored with a warning ([`Machine::on_warning`]), since they were
-    /// set for PyTorch. If a simulated GPU is hidden, there is a warning as well.
+    /// Allocator options that this crate lacks were set for PyTorch, so they are ignored with a warning
+    /// ([`Machine::on_warning`]). A hidden simulated GPU also causes a warning.
     pub fn machine(&self) -> Result<Machine> {
         let (settings, mut ignored) = Settings::from_environment();
         let blocking = environment::launch_blocking().map_err(MachineError::Description)?;
@@ -171,7 +163,7 @@ impl GpuSpec {
         Ok(machine)
     }
 
-    /// Why `auto` does not use this computer's GPU: a required library is missing, or the GPU must be requested by name.
+    /// The reason why `auto` does not use this computer's GPU: a missing library, or a GPU only used by request.
     #[cfg(not(target_family = "wasm"))]
     pub fn why_simulated(&self) -> Option<String> {
         if *self != GpuSpec::Auto {
@@ -185,8 +177,7 @@ impl GpuSpec {
         probe.obstacle().or_else(|| (!VERIFIED_ON_A_REAL_GPU).then(|| unverified.to_owned()))
     }
 
-    /// Creates the machine regardless of the environment, for tests and books. Parsing a machine, as in
-    /// `"sim:t4".parse()`, does the same.
+    /// Creates the machine regardless of the environment, for tests and books, like `"sim:t4".parse()`.
     pub fn bare_machine(&self) -> Result<Machine> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
@@ -203,7 +194,6 @@ impl GpuSpec {
     }
 }
 
-/// Writes the value of `--gpu`.
 impl fmt::Display for GpuSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -313,7 +303,7 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     }
 }
 
-/// Rejects `p2p=` if the GPUs have no peer access that could break or be turned off.
+/// Rejects `p2p=` for GPUs without peer access.
 fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
     let Some(p2p) = gpus.setup.p2p.name() else { return Ok(()) };
     if !gpus.card().has_peers() {
@@ -330,8 +320,7 @@ fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
     }
 }
 
-/// Parses `t4x2` as T4 and 2, and `my-card.profile` as that file and 1. Profile names are matched first: the x in
-/// `rtx4090` is not a count.
+/// Parses `t4x2` as T4 and 2, and `my-card.profile` as that file and 1. The x of `rtx4090` is no count.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
     let counted = ALL
         .iter()
@@ -359,8 +348,7 @@ fn memory(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
 }
 
-/// Parses a seed like `torch.manual_seed`: any 64-bit integer, signed or unsigned. A negative one is the unsigned
-/// one with the same bits.
+/// Parses a seed like `torch.manual_seed`: any 64-bit integer. A negative one is its two's complement.
 ///
 /// ```
 /// assert_eq!(todevice::parse_seed("-1")?, u64::MAX);

@@ -3,6 +3,7 @@ use crate::error::Result;
 use crate::ops::elementwise::Approximate;
 use crate::tensor::Tensor;
 
+/// Declares a layer without options: `activation!(ReLU, relu)` is `pub struct ReLU;`, whose `forward` is `input.relu()`.
 macro_rules! activation {
     ($(#[$doc:meta])* $Layer:ident, $method:ident) => {
         $(#[$doc])*

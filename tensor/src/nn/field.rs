@@ -159,7 +159,7 @@ impl ModuleField for Training {
     }
 }
 
-macro_rules! plain_values {
+macro_rules! impl_module_field {
     ($($T:ty)*) => {$(
         impl ModuleField for $T {}
         impl ModuleField for Option<$T> {}
@@ -168,6 +168,6 @@ macro_rules! plain_values {
         impl ModuleField for ($T, $T) {}
     )*};
 }
-plain_values!(bool char u8 i32 u32 i64 u64 usize isize f32 f64 String &'static str Device DType);
+impl_module_field!(bool char u8 i32 u32 i64 u64 usize isize f32 f64 String &'static str Device DType);
 
 impl<T> ModuleField for PhantomData<T> {}

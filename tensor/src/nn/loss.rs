@@ -5,9 +5,9 @@ use super::module::{self, Module, display_as_module};
 use super::parameter::Buffer;
 use crate::error::Result;
 use crate::ops::loss::{CrossEntropyOptions, Reduction};
+use crate::ops::transfer::ToOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// A loss of an output and a target, for training loops with any loss.
 ///
@@ -150,9 +150,15 @@ impl NLLLoss {
     }
 }
 
-// As an inherent method, `forward` needs no prelude and takes precedence over `Module::forward`, which takes no target.
-macro_rules! losses {
-    ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
+/// Implements `Loss`, `Module` and `Display` for a loss, from its `forward` and its buffers.
+///
+/// `forward` is also an inherent method, so that it works without the prelude, and because it takes precedence over the
+/// one of `Module`, which takes no target.
+macro_rules! impl_loss {
+    ($($Loss:ident {
+        forward: |$loss:ident, $input:ident, $target:ident| $computed:expr,
+        buffers: |$owner:ident| $buffers:expr,
+    })*) => {$(
         impl $Loss {
             /// Computes the loss of `input`, a module's output, against `target`.
             #[track_caller]
@@ -183,20 +189,30 @@ macro_rules! losses {
                 no_target(stringify!($Loss))
             }
 
-            $(losses!(@$of_classes);)?
+            fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+                let $owner = self;
+                $buffers
+            }
         }
 
         display_as_module!($Loss);
     )*};
-    (@of_classes) => {
-        fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
-            self.0.buffers()
-        }
-    };
 }
-losses! {
-    MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction), [];
-    L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction), [];
-    CrossEntropyLoss: |loss, input, target| input.cross_entropy((target, loss.0.options())), [of_classes];
-    NLLLoss: |loss, input, target| input.nll_loss((target, loss.0.options())), [of_classes];
+impl_loss! {
+    MSELoss {
+        forward: |loss, input, target| input.mse_loss(target, loss.reduction),
+        buffers: |_loss| Vec::new(),
+    }
+    L1Loss {
+        forward: |loss, input, target| input.l1_loss(target, loss.reduction),
+        buffers: |_loss| Vec::new(),
+    }
+    CrossEntropyLoss {
+        forward: |loss, input, target| input.cross_entropy((target, loss.0.options())),
+        buffers: |loss| loss.0.buffers(),
+    }
+    NLLLoss {
+        forward: |loss, input, target| input.nll_loss((target, loss.0.options())),
+        buffers: |loss| loss.0.buffers(),
+    }
 }

@@ -7,11 +7,11 @@ use super::field::{self, ModuleField};
 use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::{Forgetful, HalfDone, Result};
-use crate::moves;
+use crate::mismatch;
+use crate::ops::transfer::ToOptions;
 use crate::options::AndOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// A layer, or a network of layers (`torch.nn.Module`).
 ///
@@ -359,7 +359,7 @@ fn note_move(module: &dyn Module, options: ToOptions) {
     let Some(device) = options.device else { return };
     let mut found = Vec::new();
     look(module, &mut found);
-    moves::note(device, scope::here(), found);
+    mismatch::note_move(device, scope::here(), found);
 }
 
 fn set_training<M: Module + ?Sized>(module: &M, training: bool) {

@@ -135,6 +135,7 @@ impl BatchNormBase {
     }
 }
 
+/// Declares a layer around [`BatchNormBase`], from its name, the dimensions it takes, and these in PyTorch's words.
 macro_rules! batch_norm {
     ($(#[$doc:meta])* $Layer:ident, $dims:pat, $expected:literal) => {
         $(#[$doc])*

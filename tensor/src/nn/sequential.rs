@@ -65,7 +65,7 @@ impl IntoModules for Vec<Box<dyn Module>> {
     }
 }
 
-macro_rules! tuples {
+macro_rules! impl_into_modules_for_tuples {
     ($First:ident $($Rest:ident)*) => {
         impl<$First: Module + 'static, $($Rest: Module + 'static),*> IntoModules for ($First, $($Rest,)*) {
             #[allow(non_snake_case)]
@@ -74,8 +74,8 @@ macro_rules! tuples {
                 vec![Box::new($First), $(Box::new($Rest)),*]
             }
         }
-        tuples!($($Rest)*);
+        impl_into_modules_for_tuples!($($Rest)*);
     };
     () => {};
 }
-tuples!(A B C D E F G H I J K L);
+impl_into_modules_for_tuples!(A B C D E F G H I J K L);

@@ -4,8 +4,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use smallvec::SmallVec;
 
-use crate::error::tensor::TensorError;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TensorError};
 use crate::gpu::pinned::PinnedMemory;
 use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;

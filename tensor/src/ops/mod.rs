@@ -7,8 +7,7 @@
 //! which also enters but deliberately skips autocast: as in PyTorch, it receives its inputs in their own dtypes, and
 //! autocast applies to the operations that its forward pass calls.
 //!
-//! Not here: the operations themselves; `x.matmul(&w)` is in `matmul/`, and the writes are in `update.rs`. Next in the
-//! spine: `enter.rs`.
+//! Not here: the operations themselves; `x.matmul(&w)` is in `matmul/`. Next in the spine: `operation.rs`.
 
 pub(crate) mod access;
 pub(crate) mod compiled;
@@ -33,18 +32,39 @@ pub(crate) mod scaler;
 pub(crate) mod shape;
 pub(crate) mod softmax;
 pub(crate) mod transfer;
-mod update;
 pub(crate) mod values;
 
+use smallvec::SmallVec;
+
 use crate::amp::Operands;
-use crate::autograd::{Function, record};
-use crate::enter::enter;
-pub(crate) use crate::enter::{deciding_operand, same_device};
-use crate::error::Result;
+use crate::autograd::error::AutogradError;
+use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record, record_list};
+use crate::error::{Error, Result};
 pub(crate) use crate::mismatch::mismatch;
-pub(crate) use crate::operation::{ArgumentNames, CastPolicy, Operation, operations};
+use crate::operation::enter;
+pub(crate) use crate::operation::{
+    ArgumentNames, CastPolicy, Operation, deciding_operand, operations, same_device,
+};
 use crate::tensor::Tensor;
-pub(crate) use update::{NewValues, refused, update};
+
+/// The source of the values that an operation writes to a tensor.
+pub(crate) enum NewValues<'v> {
+    /// Computed from the old values and from others. `anew` computes them from a copy of the old values, for autograd:
+    /// the graph never holds a tensor that was overwritten.
+    FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
+    /// Independent of the old values, whose gradient is therefore 0. They come from `source`, on any device, or from no
+    /// tensor at all.
+    Instead { source: Option<&'v Tensor> },
+    /// A single number for every element, so writing one place twice does no harm.
+    Constant,
+    /// Written one after another: where several elements share a place, the last one wins. Autograd does not track
+    /// that.
+    InTurn { source: &'v Tensor },
+}
+
+impl NewValues<'_> {
+    pub(crate) const FRESH: Self = NewValues::Instead { source: None };
+}
 
 /// Runs an operation. `compute` gets the operands after autocast, and everything inside it runs in those dtypes.
 #[track_caller]
@@ -66,4 +86,92 @@ pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Ten
     call(function.operation(), &operands, |operands| {
         record(function, operands.try_into().expect("autocast keeps their number"))
     })
+}
+
+/// Runs an operation that writes to `target`; `in_place` does the writing.
+#[track_caller]
+pub(crate) fn update(
+    operation: &'static Operation,
+    target: &Tensor,
+    values: NewValues,
+    in_place: impl FnOnce() -> Result<()>,
+) -> Result<Tensor> {
+    let mut in_place = Some(in_place);
+    update_by(operation, target, values, &mut || in_place.take().map_or(Ok(()), |in_place| in_place()))
+}
+
+/// The non-generic part of [`update`], compiled once. Calls `in_place` at most once.
+#[track_caller]
+fn update_by(
+    operation: &'static Operation,
+    target: &Tensor,
+    values: NewValues,
+    in_place: &mut dyn FnMut() -> Result<()>,
+) -> Result<Tensor> {
+    let (together, sources) = match &values {
+        NewValues::FromOld { others, .. } => (*others, *others),
+        NewValues::Instead { source } => (&[][..], source.as_slice()),
+        NewValues::Constant => (&[][..], &[][..]),
+        NewValues::InTurn { source } => (&[][..], std::slice::from_ref(source)),
+    };
+    let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
+    let _scope = enter(operation, &operands)?;
+    // Any device may read a number on the host, but not write to it.
+    let is_elsewhere = |operand: &&Tensor| operand.device() != target.device() && operand.is_cuda();
+    if let Some(i) = operands.iter().position(is_elsewhere) {
+        return Err(mismatch(operation.name, None, &operands, [0, i]));
+    }
+    let is_recorded = records_write(target, sources)?;
+    values.check_overlap(target)?;
+    match values {
+        NewValues::FromOld { anew, .. } if is_recorded => {
+            let old = plain::copy_of(target)?;
+            old.set_history(target.history());
+            let new = anew(&old)?;
+            plain::write(target, &new.detach().to(target.dtype())?)?;
+            target.set_history(new.history());
+        }
+        NewValues::Instead { .. } | NewValues::Constant if is_recorded => {
+            in_place()?;
+            let source = sources.first().copied();
+            let old = Some(target).filter(|target| target.requires_grad());
+            let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
+            let (has_old, source) = (old.is_some(), source.map(Tensor::device));
+            record_list(operation, &inputs, target.clone(), move |grad| {
+                let zeros = has_old.then(|| grad.zeros_like());
+                zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
+            })?;
+        }
+        NewValues::InTurn { .. } if is_recorded => return Err(AutogradError::RecordedViewInPlace.into()),
+        _ => in_place()?,
+    }
+    target.storage().bump_version();
+    Ok(target.clone())
+}
+
+/// The error of a failed in-place operation. If the target must not be written to, PyTorch reports that first.
+#[track_caller]
+pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
+    let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
+    of_target.err().unwrap_or_else(|| error.into())
+}
+
+/// Whether autograd records a write to `target` that depends on `inputs`. Errors if `target` must not be written to.
+fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
+    if target.is_inference() && !is_inference_mode_enabled() {
+        return Err(AutogradError::InferenceInPlace.into());
+    }
+    let flows = target.requires_grad()
+        || target.base().is_some_and(Tensor::requires_grad)
+        || inputs.iter().any(|input| input.requires_grad());
+    if !flows || !is_recording() || !target.dtype().is_floating_point() {
+        return Ok(false);
+    }
+    let is_leaf = |tensor: &Tensor| tensor.history().leaf().is_some();
+    match target.base() {
+        _ if is_leaf(target) => Err(AutogradError::LeafInPlace.into()),
+        Some(base) if is_leaf(base) => Err(AutogradError::LeafViewInPlace.into()),
+        Some(_) => Err(AutogradError::RecordedViewInPlace.into()),
+        None => inputs.iter().try_for_each(|input| input.check_history()).map(|()| true),
+    }
 }

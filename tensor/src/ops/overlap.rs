@@ -1,11 +1,29 @@
 //! Refuses writes whose result depends on the order of the writes (PyTorch's `MemoryOverlap.cpp`).
 
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
+use crate::ops::NewValues;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Refuses a target whose elements share memory.
+impl NewValues<'_> {
+    /// Refuses a write that would overwrite a new value, or a value that has yet to be read.
+    pub(super) fn check_overlap(&self, target: &Tensor) -> Result<()> {
+        match self {
+            NewValues::Constant | NewValues::InTurn { .. } => Ok(()),
+            NewValues::Instead { source: Some(source) } if is_itself(target, source) => Ok(()),
+            NewValues::Instead { source } => {
+                check_target(target)?;
+                source.map_or(Ok(()), |source| check_source(target, source))
+            }
+            NewValues::FromOld { others, .. } => {
+                check_target(target)?;
+                others.iter().try_for_each(|other| check_source(target, other))
+            }
+        }
+    }
+}
+
+/// Refuses a target in which several elements share one place in memory.
 pub(super) fn check_target(target: &Tensor) -> Result<()> {
     match target.layout().overlaps_itself() {
         true => Err(TensorError::WriteOverlap.into()),

@@ -1,8 +1,7 @@
 //! Pinned host memory (`pin_memory`), and a tensor's streams (`record_stream`).
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::kernel::Work;
@@ -12,7 +11,7 @@ use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    PIN_MEMORY: Operation::new("_pin_memory").node("PinMemoryBackward0");
+    static PIN_MEMORY: Operation = Operation::new("_pin_memory").node("PinMemoryBackward0");
 }
 
 impl Tensor {

@@ -6,24 +6,33 @@ use crate::dtype::{DType, Memory, Scalar};
 use crate::error::Result;
 use crate::kernel::Cost;
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
-        if transpose::copied::<T>(&mut args) {
-            return Ok(());
-        }
-        map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
-    });
-    // Fills with the float in floating-point tensors, with the integer in others.
-    FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
-        let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
-        let value = T::narrow(value);
-        for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [T]| out.fill(value));
-        Ok(())
-    });
+    // Copies elements unchanged, from any layout to any other.
+    pub(in crate::ops) static COPY: Row = row! {
+        name: "copy", types: each, geometry: Elements, cost: Cheap,
+        parameters: [In(T), Out(T)],
+        twin: |mut args| {
+            if transpose::copied::<T>(&mut args) {
+                return Ok(());
+            }
+            map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
+        },
+    };
+    // Fills with the integer, or, in a floating-point tensor, with the float.
+    static FILL: Row = row! {
+        name: "fill", types: each, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int, Float],
+        twin: |args| {
+            let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
+            let value = T::narrow(value);
+            for_blocks(&mut args.outputs[0], Cost::Cheap, &|_, out: &mut [T]| out.fill(value));
+            Ok(())
+        },
+    };
 }
 
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {

@@ -13,7 +13,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (elementwise::binary::ROWS, elementwise::binary::OPERATIONS),
     (elementwise::by_number::ROWS, &[]),
     (elementwise::compare::ROWS, elementwise::compare::OPERATIONS),
-    (elementwise::convert::ROWS, &[]),
+    (elementwise::convert::ROWS, elementwise::convert::OPERATIONS),
     (&[], elementwise::operators::OPERATIONS),
     (elementwise::pow::ROWS, elementwise::pow::OPERATIONS),
     (elementwise::select::ROWS, elementwise::select::OPERATIONS),

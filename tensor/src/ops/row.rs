@@ -2,8 +2,15 @@
 //!
 //! ```text
 //! rows! {
-//!     ADD: row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) });
-//!     GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
+//!     static ADD: Row = row! {
+//!         name: "add", types: numbers, cost: Cheap,
+//!         element: |a: T, b: T| -> T { a.plus(b) },
+//!     };
+//!     static GATHER: Row = row! {
+//!         name: "gather", types: each, geometry: Indexed, cost: Cheap,
+//!         parameters: [In(T), In(i64), Out(T), Int],
+//!         twin: gather_twin::<T>,
+//!     };
 //! }
 //! ```
 //!
@@ -17,9 +24,10 @@
 //! | `halves` | both half types via f32, where f32 has no such kernel |
 //! | `sums` | f32, f64, i64, and both half types via f32 |
 //! | `integers` | i64, i32, u8 |
-//! | `each` | every dtype separately: nothing is computed, or the twin handles half types |
-//! | `each_float` | every floating-point dtype separately |
-//! | `[f32 bf16]` | the listed dtypes, separately |
+//! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
+//! | `each_float` | every floating-point dtype by itself |
+//! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `mixed` | every floating-point dtype for both `X` and `W`, or a half type for `X` with f32 for `W` |
 //! | `none` | one kernel, with no dtype in its name |
 //!
 //! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`
@@ -27,10 +35,10 @@
 //!
 //! "Via f32" means that half types use the f32 kernel between two conversions (`cpu/half.rs`), not another twin.
 
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::dtype::{DType, Element};
+use crate::error::{Result, not_implemented};
 use crate::kernel::KernelDef;
+use crate::operation::Operation;
 
 /// A kernel in all its dtypes.
 pub(crate) struct Row {
@@ -55,29 +63,45 @@ impl Row {
     pub(crate) fn only(&self) -> &'static KernelDef {
         self.kernels[0]
     }
+}
 
-    pub(crate) const fn without_f32(self) -> Row {
-        match self.kernels {
-            [_, halves @ ..] => Row { kernels: halves, ..self },
-            [] => self,
-        }
-    }
+/// An operation that is a single kernel: a comparison, or a gradient with its own kernel.
+pub(crate) struct FusedOp {
+    pub(crate) operation: Operation,
+    pub(crate) kernel: Row,
+}
 
-    pub(crate) const fn refused_as(self, refused_as: &'static str) -> Row {
-        Row { refused_as, ..self }
+impl FusedOp {
+    /// An operation with the kernel's name.
+    pub(crate) const fn new(kernel: Row) -> FusedOp {
+        FusedOp { operation: Operation::new(kernel.name), kernel }
     }
 }
 
-/// Declares rows, and `ROWS`, the list of them.
+/// Lists the rows of a module as `ROWS`, for the registry. The rows themselves are plain statics.
+///
+/// `rows! { static ADD: Row = …; }` is `static ADD: Row = …;` and `pub(in crate::ops) const ROWS: &[&Row] = &[&ADD];`.
 macro_rules! rows {
-    ($($(#[$meta:meta])* $vis:vis $NAME:ident: $row:expr;)+) => {
-        $($(#[$meta])* $vis static $NAME: $crate::ops::row::Row = $row;)+
+    ($($(#[$meta:meta])* $vis:vis static $NAME:ident: $Row:ty = $row:expr;)+) => {
+        $($(#[$meta])* $vis static $NAME: $Row = $row;)+
 
         pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME),+];
     };
 }
 
-/// Declares a struct of integers, a single kernel parameter: `Block(Name)` in its row. CUDA C++ has the same struct.
+/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
+/// statics.
+macro_rules! table {
+    ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
+        $($vis static $NAME: $Op = $op;)+
+
+        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
+        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
+    };
+}
+
+/// Declares a block of integers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
+/// the same name and fields.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
         $(#[$meta])*
@@ -92,44 +116,97 @@ macro_rules! block {
     };
 }
 
+/// Makes a [`Row`]: a [`KernelDef`] for each of its dtypes. The fields must be in this order.
+///
+/// ```text
+/// row! {
+///     name: "gather", types: [f32 i64], geometry: Indexed, cost: Cheap,
+///     parameters: [In(T), In(i64), Out(T), Int],
+///     twin: gather_twin::<T>,
+/// }
+/// ```
+///
+/// is
+///
+/// ```text
+/// Row {
+///     name: "gather",
+///     refused_as: "gather",
+///     kernels: {
+///         static f32: KernelDef = {
+///             type T = f32;
+///             KernelDef {
+///                 name: "gather",
+///                 module: module_path!(),
+///                 types: &[DType::F32],
+///                 parameters: &[Parameter::In(DType::F32), Parameter::In(DType::I64), …],
+///                 geometry: Geometry::Indexed,
+///                 cost: Cost::Cheap,
+///                 twin: gather_twin::<T>,
+///                 of_f32: None,
+///             }
+///         };
+///         static i64: KernelDef = …;
+///         &[&f32, &i64]
+///     },
+/// }
+/// ```
+///
+/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function. So is one with
+/// `elements`, whose function maps a slice of the input to one of the output.
 macro_rules! row {
-    ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
-        $crate::ops::row::row!($name, $types, [$(In($X),)+ Out($O)], Elements, $cost, |args| {
-            let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $body });
-            $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
-        })
+    {
+        name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,
+        element: |$($x:ident: $X:ty),+| -> $O:ty $element:block $(,)?
+    } => {
+        $crate::ops::row::row! {
+            name: $name, $(refused_as: $refused_as,)? types: $types, geometry: Elements, cost: $cost,
+            parameters: [$(In($X),)+ Out($O)],
+            twin: |args| {
+                let kernel = $crate::cpu::simd::kernel!($cost, |$($x: $X),+| -> $O { $element });
+                $crate::ops::row::row!(@map $($x)+)(args, $crate::kernel::Cost::$cost, kernel)
+            },
+        }
     };
-    ($name:literal, numbers, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 i64 i32 u8] [f16 bf16] $name, $($row)*)
+    { name: $name:literal, types: $types:tt, cost: $cost:ident, elements: $function:path $(,)? } => {
+        $crate::ops::row::row! {
+            name: $name, types: $types, geometry: Elements, cost: $cost,
+            parameters: [In(T), Out(T)],
+            twin: |args| $crate::cpu::blocks::map1::<T, T>(args, $crate::kernel::Cost::$cost, $function),
+        }
     };
-    ($name:literal, floats, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64] [f16 bf16] $name, $($row)*)
+    {
+        name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, geometry: $geometry:ident,
+        cost: $cost:ident, parameters: $parameters:tt, twin: $twin:expr $(,)?
+    } => {
+        $crate::ops::row::Row {
+            name: $name,
+            refused_as: $crate::ops::row::row!(@last $name $($refused_as)?),
+            kernels: $crate::ops::row::row!(@types $types [$name, $geometry, $cost, $parameters, $twin]),
+        }
     };
-    ($name:literal, sums, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 i64] [f16 bf16] $name, $($row)*)
+
+    // The dtypes that a name stands for: those with a twin of their own, and those that run the f32 twin.
+    (@types numbers $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 i64 i32 u8] [f16 bf16] $kernel) };
+    (@types floats $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64] [f16 bf16] $kernel) };
+    (@types halves $kernel:tt) => {
+        $crate::ops::row::without_f32($crate::ops::row::row!(@kernels [f32] [f16 bf16] $kernel))
     };
-    ($name:literal, halves, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32] [f16 bf16] $name, $($row)*).without_f32()
+    (@types sums $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 i64] [f16 bf16] $kernel) };
+    (@types integers $kernel:tt) => { $crate::ops::row::row!(@kernels [i64 i32 u8] [] $kernel) };
+    (@types each $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 f16 bf16 i64 i32 u8] [] $kernel) };
+    (@types each_float $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 f16 bf16] [] $kernel) };
+    (@types [$($T:ident)+] $kernel:tt) => { $crate::ops::row::row!(@kernels [$($T)+] [] $kernel) };
+    (@types mixed $kernel:tt) => {
+        $crate::ops::row::row!(@mixed $kernel
+            F32 [f32 f32] F64 [f64 f64] F16 [f16 f16] BF16 [bf16 bf16] F16_F32 [f16 f32] BF16_F32 [bf16 f32])
     };
-    ($name:literal, integers, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [i64 i32 u8] [] $name, $($row)*)
-    };
-    ($name:literal, each, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 f16 bf16 i64 i32 u8] [] $name, $($row)*)
-    };
-    ($name:literal, each_float, $($row:tt)*) => {
-        $crate::ops::row::row!(@types [f32 f64 f16 bf16] [] $name, $($row)*)
-    };
-    ($name:literal, [$($T:ident)+], $($row:tt)*) => {
-        $crate::ops::row::row!(@types [$($T)+] [] $name, $($row)*)
-    };
-    ($name:literal, none, $parameters:tt, $geometry:ident, $cost:ident, $twin:expr) => {{
-        static KERNEL: $crate::kernel::KernelDef =
-            $crate::ops::row::row!(@kernel $name, &[], $parameters, $geometry, $cost, $twin, None);
-        $crate::ops::row::Row { name: $name, refused_as: $name, kernels: &[&KERNEL] }
+    (@types none $kernel:tt) => {{
+        static KERNEL: $crate::kernel::KernelDef = $crate::ops::row::row!(@kernel &[], $kernel);
+        &[&KERNEL]
     }};
-    (@types [$($T:ident)+] [$($Half:ident)*]
-        $name:literal, $parameters:tt, $geometry:ident, $cost:ident, $twin:expr) => {{
+
+    (@kernels [$($T:ident)+] [$($Half:ident)*] $kernel:tt) => {{
         use $crate::dtype::Element;
         $(
             #[allow(non_upper_case_globals)]
@@ -139,7 +216,7 @@ macro_rules! row {
                 #[allow(dead_code)]
                 type C = <T as $crate::dtype::Memory>::Math;
                 const TYPES: &[$crate::DType] = &[T::DTYPE];
-                $crate::ops::row::row!(@kernel $name, TYPES, $parameters, $geometry, $cost, $twin, None)
+                $crate::ops::row::row!(@kernel TYPES, $kernel)
             };
         )+
         $(
@@ -150,35 +227,89 @@ macro_rules! row {
                 #[allow(dead_code)]
                 type C = f32;
                 const TYPES: &[$crate::DType] = &[T::DTYPE];
-                $crate::ops::row::row!(@kernel $name, TYPES, $parameters, $geometry, $cost,
-                    $crate::cpu::half::by_way_of_f32, Some(&f32))
+                $crate::ops::row::row!(@half TYPES, &f32, $kernel)
             };
         )*
-        $crate::ops::row::Row { name: $name, refused_as: $name, kernels: &[$(&$T,)+ $(&$Half),*] }
+        &[$(&$T,)+ $(&$Half),*]
     }};
-    (@kernel $name:literal, $types:expr, [$($kind:ident $(($X:ty))?),+ $(,)?], $geometry:ident, $cost:ident,
-        $twin:expr, $of_f32:expr) => {
+    (@mixed $kernel:tt $($KERNEL:ident [$X:ident $W:ident])+) => {{
+        $(
+            static $KERNEL: $crate::kernel::KernelDef = {
+                #[allow(dead_code)]
+                type X = $crate::ops::row::types::$X;
+                #[allow(dead_code)]
+                type W = $crate::ops::row::types::$W;
+                #[allow(dead_code)]
+                type C = <X as $crate::dtype::Memory>::Math;
+                const TYPES: &[$crate::DType] = $crate::ops::row::mixed_types::<X, W>();
+                $crate::ops::row::row!(@kernel TYPES, $kernel)
+            };
+        )+
+        &[$(&$KERNEL),+]
+    }};
+
+    (@kernel $types:expr, [$name:literal, $geometry:ident, $cost:ident, $parameters:tt, $twin:expr]) => {
         $crate::kernel::KernelDef {
             name: $name,
             module: module_path!(),
             types: $types,
-            parameters: &[$($crate::ops::row::row!(@parameter $kind $(($X))?)),+],
+            parameters: $crate::ops::row::row!(@parameters $parameters),
             geometry: $crate::kernel::Geometry::$geometry,
             cost: $crate::kernel::Cost::$cost,
             twin: $twin,
-            of_f32: $of_f32,
+            of_f32: None,
         }
+    };
+    (@half $types:expr, $of_f32:expr, [$name:literal, $geometry:ident, $cost:ident, $parameters:tt, $twin:expr]) => {
+        $crate::kernel::KernelDef {
+            name: $name,
+            module: module_path!(),
+            types: $types,
+            parameters: $crate::ops::row::row!(@parameters $parameters),
+            geometry: $crate::kernel::Geometry::$geometry,
+            cost: $crate::kernel::Cost::$cost,
+            twin: $crate::cpu::half::by_way_of_f32,
+            of_f32: Some($of_f32),
+        }
+    };
+    (@parameters [$($kind:ident $(($X:ty))?),+ $(,)?]) => {
+        &[$($crate::ops::row::row!(@parameter $kind $(($X))?)),+]
     };
     (@parameter Block($X:ty)) => { <$X>::PARAMETER };
     (@parameter $kind:ident $(($X:ty))?) => {
         $crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?
     };
+
+    (@last $name:literal) => { $name };
+    (@last $name:literal $refused_as:literal) => { $refused_as };
+
     (@map $a:ident) => { $crate::cpu::blocks::map1 };
     (@map $a:ident $b:ident) => { $crate::cpu::blocks::map2 };
     (@map $a:ident $b:ident $c:ident) => { $crate::cpu::blocks::map3 };
     (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
 }
 
+/// The kernels of a row of `halves`, whose f32 kernel is never launched.
+pub(crate) const fn without_f32(kernels: &'static [&'static KernelDef]) -> &'static [&'static KernelDef] {
+    match kernels {
+        [_, halves @ ..] => halves,
+        [] => kernels,
+    }
+}
+
+/// The dtypes that identify a kernel in a row of `mixed` types: one if both are equal.
+pub(crate) const fn mixed_types<X: Element, W: Element>() -> &'static [DType] {
+    match (X::DTYPE, W::DTYPE) {
+        (DType::F16, DType::F32) => &[DType::F16, DType::F32],
+        (DType::BF16, DType::F32) => &[DType::BF16, DType::F32],
+        (DType::F32, _) => &[DType::F32],
+        (DType::F64, _) => &[DType::F64],
+        (DType::F16, _) => &[DType::F16],
+        _ => &[DType::BF16],
+    }
+}
+
+/// The dtypes of rows, by name.
 #[allow(non_camel_case_types)]
 pub(crate) mod types {
     pub(crate) use half::{bf16, f16};
@@ -188,4 +319,4 @@ pub(crate) mod types {
     primitive!(f32 f64 i64 i32 u8);
 }
 
-pub(crate) use {block, row, rows};
+pub(crate) use {block, row, rows, table};

@@ -1,32 +1,40 @@
-//! Conversion to another device or dtype: `to`, and the copies between devices that it and `copy_` make.
+//! `to`, and the copies between devices that it and `copy_` make.
 //!
 //! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes and no
 //! copy is asked for. Otherwise it is an operation with a gradient, `ToDevice`. It allocates the result on the device,
 //! then calls `upload`, `download` or `copy_peer` of the machine's `Cuda`, which queues the copy.
 //!
-//! Not here: the stream, and the call of the driver. Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
-
-use std::sync::{Arc, RwLockReadGuard};
+//! Not here: conversion to another dtype (`to_dtype` in `elementwise/convert.rs`), the stream, and the call of the driver.
+//! Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{GpuError, Result};
-use crate::gpu;
-use crate::gpu::pinned::PinnedMemory;
-use crate::gpu::runtime::Cuda;
+use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::ops::access::access;
-use crate::ops::elementwise::cast;
-use crate::ops::launch::launch;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 operations! {
-    CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
-    TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
+    static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
+}
+
+/// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ToOptions {
+    /// The device to move to.
+    pub device: Option<Device>,
+    /// The dtype to convert to.
+    pub dtype: Option<DType>,
+    /// Copies even when nothing changes.
+    pub copy: bool,
+    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
+    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory.
+    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
+    pub non_blocking: bool,
 }
 
 impl Tensor {
@@ -54,12 +62,12 @@ impl Tensor {
             return match dtype == self.dtype() {
                 true if options.copy => self.copy(),
                 true => Ok(self.clone()),
-                false => ops::apply(ToDtype { dtype }, [self]),
+                false => self.to_dtype(dtype),
             };
         }
         device.check_usable()?;
-        check_route(self.device(), device)?;
-        let converted = if dtype == self.dtype() { self } else { &ops::apply(ToDtype { dtype }, [self])? };
+        self.device().check_route(device)?;
+        let converted = if dtype == self.dtype() { self } else { &self.to_dtype(dtype)? };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
@@ -74,33 +82,29 @@ impl Tensor {
     /// This tensor on the current CUDA device (`Tensor.cuda`).
     #[track_caller]
     pub fn cuda(&self) -> Result<Tensor> {
-        self.to(Device::cuda(gpu::current_index()))
+        self.to(Device::cuda(HostContext::current_device()))
     }
 }
 
-/// `to` with another dtype.
-struct ToDtype {
-    dtype: DType,
-}
-
-impl Function<1> for ToDtype {
-    fn operation(&self) -> &'static Operation {
-        &CONVERT
-    }
-
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = x.uninit_beside(x.sizes(), self.dtype)?;
-        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
-        Ok(out)
-    }
-
-    /// The engine converts every gradient to the dtype of its input.
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(grad.clone())])
+impl From<Device> for ToOptions {
+    fn from(device: Device) -> ToOptions {
+        ToOptions { device: Some(device), ..Default::default() }
     }
 }
 
-/// `to` with another device.
+impl From<DType> for ToOptions {
+    fn from(dtype: DType) -> ToOptions {
+        ToOptions { dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+impl From<(Device, DType)> for ToOptions {
+    fn from((device, dtype): (Device, DType)) -> ToOptions {
+        ToOptions { device: Some(device), dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+/// `to` with another device, as an operation.
 struct ToDevice {
     from: Device,
     to: Device,
@@ -149,7 +153,7 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
 /// buffer on its own device. Dtypes are converted before the copy, as in PyTorch, except in a blocking copy to the
 /// host.
 pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
-    check_route(source.device(), target.device())?;
+    source.device().check_route(target.device())?;
     let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };
     let source = dense(&source.to(dtype)?.expand(&signed(target.sizes()))?)?;
     if target.is_contiguous() && target.dtype() == dtype {
@@ -158,16 +162,6 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
     let beside = target.uninit_beside(target.sizes(), dtype)?;
     transfer(&source, &beside, non_blocking)?;
     write(target, &beside.to(target.dtype())?)
-}
-
-/// Refuses a copy between machines, which must go through the host.
-fn check_route(from: Device, to: Device) -> Result<()> {
-    match (from, to) {
-        (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
-            Err(GpuError::OtherMachine { device: from }.into())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Copies the elements of a tensor to one of the same sizes and dtype on another device. Both are contiguous.
@@ -179,7 +173,7 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     }
     let [from, to] = [x, out].map(|tensor| tensor.storage_offset() * tensor.dtype().size());
     match (x.storage().device(), out.storage().device()) {
-        (None, Some(target)) => match pinned_by(target.cuda(), x) {
+        (None, Some(target)) => match x.storage().pinned_by(target.cuda()) {
             Some(pinned) => {
                 target.cuda().upload_pinned((target, to), (&pinned, from), bytes, non_blocking)?
             }
@@ -187,7 +181,7 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
                 target.cuda().upload((target, to), input.dense_bytes(x.dtype()), non_blocking)
             })??,
         },
-        (Some(source), None) => match pinned_by(source.cuda(), out) {
+        (Some(source), None) => match out.storage().pinned_by(source.cuda()) {
             Some(pinned) => {
                 source.cuda().download_pinned((&pinned, to), (source, from), bytes, non_blocking)?
             }
@@ -201,9 +195,3 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     Ok(())
 }
 // ANCHOR_END: transfer
-
-/// The memory of a host tensor, if this driver pinned it. Memory pinned by another machine is ordinary memory to this
-/// one.
-fn pinned_by<'t>(cuda: &Arc<Cuda>, tensor: &'t Tensor) -> Option<RwLockReadGuard<'t, PinnedMemory>> {
-    tensor.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
-}

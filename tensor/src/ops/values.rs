@@ -6,12 +6,10 @@ use half::{bf16, f16};
 
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
-use crate::enter::enter_uncharged;
-use crate::error::Result;
-use crate::error::dtype::DTypeError;
-use crate::error::tensor::TensorError;
+use crate::error::{DTypeError, Result, TensorError};
 use crate::host_context::HostContext;
 use crate::kernel::Cost;
+use crate::operation::enter_uncharged;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
 use crate::ops::plain::dense;
@@ -194,7 +192,7 @@ pub trait NestedData {
     fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
 }
 
-macro_rules! a_number {
+macro_rules! impl_nested_data_for_numbers {
     ($($type:ty => $Item:ty: $convert:expr),*) => {$(
         impl NestedData for $type {
             type Item = $Item;
@@ -207,10 +205,10 @@ macro_rules! a_number {
             }
         }
     )*};
-    ($($type:ty),*) => { a_number!($($type => $type: std::convert::identity),*); };
+    ($($type:ty),*) => { impl_nested_data_for_numbers!($($type => $type: std::convert::identity),*); };
 }
-a_number!(f64 => f32: |value: f64| value as f32, i32 => i64: i64::from);
-a_number!(f32, f16, bf16, i64, u8, bool);
+impl_nested_data_for_numbers!(f64 => f32: |value: f64| value as f32, i32 => i64: i64::from);
+impl_nested_data_for_numbers!(f32, f16, bf16, i64, u8, bool);
 
 impl<D: NestedData> NestedData for [D] {
     type Item = D::Item;
@@ -230,7 +228,7 @@ impl<D: NestedData> NestedData for [D] {
     }
 }
 
-macro_rules! nested_like_a_slice {
+macro_rules! impl_nested_data_as_slice {
     ($([$($generics:tt)*] $type:ty),*) => {$(
         impl<D: NestedData, $($generics)*> NestedData for $type {
             type Item = D::Item;
@@ -245,4 +243,4 @@ macro_rules! nested_like_a_slice {
         }
     )*};
 }
-nested_like_a_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);
+impl_nested_data_as_slice!([const N: usize] [D; N], [] Vec<D>, [] &[D], [const N: usize] &[D; N]);

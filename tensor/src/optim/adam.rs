@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use super::state_dict::{check_choice, option};
-use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, optimizer_by_groups};
+use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, impl_optimizer_by_groups};
 use crate::error::Result;
 use crate::host_context::HostContext;
 use crate::nn::Parameter;
@@ -52,87 +52,126 @@ impl Default for AdamWOptions {
     }
 }
 
-macro_rules! adam_options {
-    ($($Options:ident, $optimizer:literal, decoupled: $decoupled:literal;)*) => {$(
-        impl GroupOptions<3> for $Options {
-            const OPTIMIZER: &'static str = $optimizer;
-            const STATE: [&'static str; 3] = ["step", "exp_avg", "exp_avg_sq"];
-
-            fn lr(&self) -> f64 {
-                self.lr
-            }
-
-            fn check(&self) -> Result<()> {
-                check("learning rate", self.lr, self.lr >= 0.0)?;
-                check("epsilon value", self.eps, self.eps >= 0.0)?;
-                check("beta parameter at index 0", self.betas.0, (0.0..1.0).contains(&self.betas.0))?;
-                check("beta parameter at index 1", self.betas.1, (0.0..1.0).contains(&self.betas.1))?;
-                check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)
-            }
-
-            fn to_dict(&self) -> Dict {
-                Dict::from_iter([
-                    ("betas", Value::from(self.betas)),
-                    ("eps", self.eps.into()),
-                    ("weight_decay", self.weight_decay.into()),
-                    ("amsgrad", false.into()),
-                    ("maximize", false.into()),
-                    ("foreach", Value::None),
-                    ("capturable", false.into()),
-                    ("differentiable", false.into()),
-                    ("fused", Value::None),
-                    ("decoupled_weight_decay", $decoupled.into()),
-                ])
-            }
-
-            fn from_dict(lr: f64, saved: &Dict) -> Result<$Options> {
-                for choice in ["amsgrad", "maximize", "differentiable"] {
-                    check_choice::<$Options, 3>(saved, choice)?;
-                }
-                // AdamW ignores the state's value, as in PyTorch.
-                if !$decoupled {
-                    check_choice::<$Options, 3>(saved, "decoupled_weight_decay")?;
-                }
-                let hyper = |name| option::<$Options, 3, f64>(saved, name, number);
-                let options = $Options {
-                    lr,
-                    betas: option::<$Options, 3, _>(saved, "betas", pair)?,
-                    eps: hyper("eps")?,
-                    weight_decay: hyper("weight_decay")?,
-                };
-                options.check().map(|()| options)
-            }
-
-            fn prepare(
-                &self,
-                parameter: &Tensor,
-                grad: &Tensor,
-                state: Option<&[Tensor; 3]>,
-            ) -> Result<Option<[Tensor; 3]>> {
-                prepare(parameter, grad, state).map(Some)
-            }
-
-            fn update(
-                &self,
-                lr: f64,
-                parameter: &Tensor,
-                grad: &Tensor,
-                state: Option<&[Tensor; 3]>,
-                _is_first: bool,
-            ) -> Result<()> {
-                let Some(state) = state else { return Ok(()) };
-                let (weight_decay, shrink) = match $decoupled {
-                    true => (0.0, 1.0 - lr * self.weight_decay),
-                    false => (self.weight_decay, 1.0),
-                };
-                update(parameter, grad, state, lr, self.betas, self.eps, [weight_decay, shrink])
-            }
-        }
-    )*};
+/// The options of Adam or AdamW. The two differ only in what weight decay does.
+trait AdamVariant: Copy {
+    const NAME: &'static str;
+    /// Whether weight decay shrinks the parameter instead of adding to the gradient.
+    const DECOUPLED: bool;
+    fn new(hyperparameters: Hyperparameters) -> Self;
+    fn hyperparameters(&self) -> Hyperparameters;
 }
-adam_options! {
-    AdamOptions, "Adam", decoupled: false;
-    AdamWOptions, "AdamW", decoupled: true;
+
+struct Hyperparameters {
+    lr: f64,
+    betas: (f64, f64),
+    eps: f64,
+    weight_decay: f64,
+}
+
+impl AdamVariant for AdamOptions {
+    const NAME: &'static str = "Adam";
+    const DECOUPLED: bool = false;
+
+    fn new(Hyperparameters { lr, betas, eps, weight_decay }: Hyperparameters) -> AdamOptions {
+        AdamOptions { lr, betas, eps, weight_decay }
+    }
+
+    fn hyperparameters(&self) -> Hyperparameters {
+        let AdamOptions { lr, betas, eps, weight_decay } = *self;
+        Hyperparameters { lr, betas, eps, weight_decay }
+    }
+}
+
+impl AdamVariant for AdamWOptions {
+    const NAME: &'static str = "AdamW";
+    const DECOUPLED: bool = true;
+
+    fn new(Hyperparameters { lr, betas, eps, weight_decay }: Hyperparameters) -> AdamWOptions {
+        AdamWOptions { lr, betas, eps, weight_decay }
+    }
+
+    fn hyperparameters(&self) -> Hyperparameters {
+        let AdamWOptions { lr, betas, eps, weight_decay } = *self;
+        Hyperparameters { lr, betas, eps, weight_decay }
+    }
+}
+
+impl<V: AdamVariant> GroupOptions<3> for V {
+    const OPTIMIZER: &'static str = V::NAME;
+    const STATE: [&'static str; 3] = ["step", "exp_avg", "exp_avg_sq"];
+
+    fn lr(&self) -> f64 {
+        self.hyperparameters().lr
+    }
+
+    fn check(&self) -> Result<()> {
+        let Hyperparameters { lr, betas, eps, weight_decay } = self.hyperparameters();
+        check("learning rate", lr, lr >= 0.0)?;
+        check("epsilon value", eps, eps >= 0.0)?;
+        check("beta parameter at index 0", betas.0, (0.0..1.0).contains(&betas.0))?;
+        check("beta parameter at index 1", betas.1, (0.0..1.0).contains(&betas.1))?;
+        check("weight_decay value", weight_decay, weight_decay >= 0.0)
+    }
+
+    fn to_dict(&self) -> Dict {
+        let Hyperparameters { betas, eps, weight_decay, .. } = self.hyperparameters();
+        Dict::from_iter([
+            ("betas", Value::from(betas)),
+            ("eps", eps.into()),
+            ("weight_decay", weight_decay.into()),
+            ("amsgrad", false.into()),
+            ("maximize", false.into()),
+            ("foreach", Value::None),
+            ("capturable", false.into()),
+            ("differentiable", false.into()),
+            ("fused", Value::None),
+            ("decoupled_weight_decay", V::DECOUPLED.into()),
+        ])
+    }
+
+    fn from_dict(lr: f64, saved: &Dict) -> Result<V> {
+        for choice in ["amsgrad", "maximize", "differentiable"] {
+            check_choice::<V, 3>(saved, choice)?;
+        }
+        // AdamW has it whatever the state says, as in PyTorch.
+        if !V::DECOUPLED {
+            check_choice::<V, 3>(saved, "decoupled_weight_decay")?;
+        }
+        let hyper = |name| option::<V, 3, f64>(saved, name, number);
+        let options = V::new(Hyperparameters {
+            lr,
+            betas: option::<V, 3, _>(saved, "betas", pair)?,
+            eps: hyper("eps")?,
+            weight_decay: hyper("weight_decay")?,
+        });
+        options.check().map(|()| options)
+    }
+
+    fn prepare(
+        &self,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; 3]>,
+    ) -> Result<Option<[Tensor; 3]>> {
+        prepare(parameter, grad, state).map(Some)
+    }
+
+    fn update(
+        &self,
+        lr: f64,
+        parameter: &Tensor,
+        grad: &Tensor,
+        state: Option<&[Tensor; 3]>,
+        _is_first: bool,
+    ) -> Result<()> {
+        let Some(state) = state else { return Ok(()) };
+        let Hyperparameters { betas, eps, weight_decay, .. } = self.hyperparameters();
+        let (weight_decay, shrink) = match V::DECOUPLED {
+            true => (0.0, 1.0 - lr * weight_decay),
+            false => (weight_decay, 1.0),
+        };
+        update(parameter, grad, state, lr, betas, eps, [weight_decay, shrink])
+    }
 }
 
 fn pair(value: &Value) -> Result<(f64, f64)> {
@@ -193,6 +232,7 @@ pub struct AdamState {
     pub exp_avg_sq: Tensor,
 }
 
+/// Declares an optimizer, as `pub struct Adam { groups: ParamGroups<AdamOptions, 3> }`, with its methods.
 macro_rules! adam_optimizer {
     ($(#[$doc:meta])* $Adam:ident, $Options:ident) => {
         $(#[$doc])*
@@ -235,7 +275,7 @@ macro_rules! adam_optimizer {
         }
 
         impl Optimizer for $Adam {
-            optimizer_by_groups!();
+            impl_optimizer_by_groups!();
         }
     };
 }

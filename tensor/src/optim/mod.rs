@@ -82,8 +82,8 @@ pub trait Optimizer {
     fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()>;
 }
 
-/// The methods that all optimizers with `groups` share.
-macro_rules! optimizer_by_groups {
+/// The methods that are the same for every optimizer with `groups`.
+macro_rules! impl_optimizer_by_groups {
     () => {
         #[track_caller]
         fn step(&mut self) -> Result<()> {
@@ -120,7 +120,7 @@ macro_rules! optimizer_by_groups {
         }
     };
 }
-use optimizer_by_groups;
+use impl_optimizer_by_groups;
 
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
     if valid { Ok(()) } else { Err(OptimError::InvalidHyperparameter { name, value }.into()) }

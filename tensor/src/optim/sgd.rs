@@ -3,7 +3,7 @@ use std::panic::Location;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use super::state_dict::{check_choice, choice, option};
-use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, optimizer_by_groups};
+use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, impl_optimizer_by_groups};
 use crate::error::Result;
 use crate::host_context::HostContext;
 use crate::nn::Parameter;
@@ -158,5 +158,5 @@ impl SGD {
 }
 
 impl Optimizer for SGD {
-    optimizer_by_groups!();
+    impl_optimizer_by_groups!();
 }

@@ -6,9 +6,9 @@ use super::groups::{GroupOptions, ParamGroups};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::nn::Parameter;
+use crate::ops::transfer::ToOptions;
 use crate::serialize::{Dict, Key, Value, field, number, optional};
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
     pub(super) fn state_dict(&self) -> Dict {

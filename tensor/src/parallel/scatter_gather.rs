@@ -9,9 +9,9 @@ use crate::error::Result;
 use crate::host_context::HostContext;
 use crate::operation::Operation;
 use crate::ops;
+use crate::ops::transfer::ToOptions;
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::tensor_options::ToOptions;
 
 /// Splits a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
 ///

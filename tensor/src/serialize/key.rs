@@ -88,7 +88,8 @@ impl Hash for Key {
     }
 }
 
-macro_rules! a_key_of {
+/// `i64, number => Key::Int(number);` is `impl From<i64> for Key { fn from(number: i64) -> Key { Key::Int(number) } }`.
+macro_rules! impl_into_key {
     ($($type:ty, $key:ident => $made:expr;)*) => {$(
         impl From<$type> for Key {
             fn from($key: $type) -> Key {
@@ -97,7 +98,7 @@ macro_rules! a_key_of {
         }
     )*};
 }
-a_key_of! {
+impl_into_key! {
     &str, name => Key::Str(name.to_owned());
     String, name => Key::Str(name);
     i32, number => Key::Int(number.into());

@@ -233,7 +233,8 @@ impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
     }
 }
 
-macro_rules! a_value_of {
+/// `i64, number => Value::Int(number);` is `impl From<i64> for Value`, with this conversion.
+macro_rules! impl_into_value {
     ($($type:ty, $value:ident => $made:expr;)*) => {$(
         impl From<$type> for Value {
             fn from($value: $type) -> Value {
@@ -242,7 +243,7 @@ macro_rules! a_value_of {
         }
     )*};
 }
-a_value_of! {
+impl_into_value! {
     bool, truth => Value::Bool(truth);
     i32, number => Value::Int(number.into());
     i64, number => Value::Int(number);

@@ -3,9 +3,7 @@
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
 
-use super::{
-    CurrentCheckpoint, CurrentWorker, OfThread, Part as _, TensorContext, ThreadContext, WorkerInfo,
-};
+use super::{CurrentHooks, CurrentWorker, OfThread, Part as _, TensorContext, ThreadContext, WorkerInfo};
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
 use crate::cpu::pool;
@@ -14,7 +12,6 @@ use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
-use crate::gpu::current_stream;
 use crate::host_context::HostContext;
 use crate::machine::{Machine, manual_seed, record_function};
 use crate::parallel::distributed::Ranks;
@@ -86,7 +83,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "current streams",
-        read: || format!("{:?}", current_stream::snapshot()),
+        read: || format!("{:?}", HostContext::current_streams()),
         change: |run| {
             two_gpus().enter(|| gpu::stream(&gpu::Stream::new(Device::cuda(1)).unwrap(), run));
         },
@@ -149,11 +146,11 @@ const PARTS: &[Part] = &[
     Part {
         name: "checkpoint",
         read: || {
-            let around = TensorContext::read(|context| context.checkpoint.0.clone());
+            let around = TensorContext::read(|context| context.saved_tensors_hooks.0.clone());
             format!("{:?}", around.map(|around| Arc::as_ptr(&around).cast::<()>().addr()))
         },
         change: |run| {
-            let _left = CurrentCheckpoint(Some(Arc::new(1))).enter();
+            let _left = CurrentHooks(Some(Arc::new(1))).enter();
             run();
         },
         // Workers and ranks have separate checkpoints. The second run of a checkpoint records its saved tensors.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
-use labs::prediction::{Answer, Prediction, Said};
+use labs::prediction::{Answer, Prediction, Response};
 use labs::progress::Record;
 use labs::{Event, Listed};
 use serde_json::{Value as Json, json};
@@ -140,7 +140,7 @@ impl Reader {
 /// The letters of the right option and of a wrong one.
 fn letters(answer: &Answer) -> [String; 2] {
     let expected = answer.expected().unwrap();
-    let wrong = if expected == Said::Option(0) { Said::Option(1) } else { Said::Option(0) };
+    let wrong = if expected == Response::Option(0) { Response::Option(1) } else { Response::Option(0) };
     [expected, wrong].map(|said| answer.prediction.typed(&said))
 }
 
@@ -308,7 +308,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
 /// The answer with the reply to typed input.
 fn said(answer: &Answer, typed: &str) -> Answer {
     let prediction: &Prediction = &answer.prediction;
-    Answer { said: Some(prediction.parse(typed).unwrap()), ..answer.clone() }
+    Answer { response: Some(prediction.parse(typed).unwrap()), ..answer.clone() }
 }
 
 #[test]

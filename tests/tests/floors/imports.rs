@@ -187,7 +187,9 @@ impl Crate {
                 (item @ Found::Item(_), _) => item, // a variant or an associated function
                 (Found::Module(module), "super") => Found::Module(module[..module.len() - 1].to_vec()),
                 (Found::Module(module), "self") => Found::Module(module),
-                (Found::Module(module), segment) => self.look_up(&module, segment)?,
+                (Found::Module(module), segment) => {
+                    self.look_up(&module, segment).or_else(|| self.made_by_macro(&module, segment))?
+                }
             };
         }
         Some(found)
@@ -203,6 +205,13 @@ impl Crate {
         let found = self.find(module, name);
         self.known.borrow_mut().insert(key, found.clone());
         found
+    }
+
+    /// A name that a module neither declares nor imports is declared by a macro that it calls.
+    fn made_by_macro(&self, module: &[String], name: &str) -> Option<Found> {
+        let own = self.modules.get(module)?;
+        let is_imported = !own.globs.is_empty() || own.imports.iter().any(|import| import.alias == name);
+        (!is_imported && !own.file.ends_with("lib.rs")).then(|| Found::Item(own.file.clone()))
     }
 
     fn find(&self, module: &[String], name: &str) -> Option<Found> {

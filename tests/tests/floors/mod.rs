@@ -203,7 +203,7 @@ fn arrows_are_found_however_a_name_is_written() {
         "b/mod.rs",
         "pub mod deep; pub use deep::*; macro_rules! made { () => { $crate::c::f() } } pub(crate) use made;",
     );
-    write("b/deep.rs", "pub struct Thing; pub fn g() {} fn h() { super::made!() }");
+    write("b/deep.rs", "macro_made!(k); pub struct Thing; pub fn g() {} fn h() { super::made!() }");
     write("c.rs", "pub fn f() {} #[cfg(test)] mod tests { use crate::a::X; }");
     let to = |text: &str| {
         write("a.rs", text);
@@ -212,6 +212,7 @@ fn arrows_are_found_however_a_name_is_written() {
     assert_eq!(to("use crate::b::deep::Thing;"), "b/deep.rs");
     assert_eq!(to("use crate::{b::{self as other}, c}; fn x() { other::g(); c::f() }"), "b/deep.rs c.rs");
     assert_eq!(to("fn x() -> crate::Renamed { todo!() }"), "b/deep.rs");
+    assert_eq!(to("use crate::b::deep::k;"), "b/deep.rs"); // a macro there makes it
     assert_eq!(to("use super::b::Thing as T;"), "b/deep.rs");
     assert_eq!(to("use crate::b::*; fn x() { g() }"), "b/deep.rs b/mod.rs");
     assert_eq!(to("fn x() { vec![crate::c::f()] }"), "c.rs");

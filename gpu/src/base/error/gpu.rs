@@ -1,14 +1,11 @@
-//! Errors of GPUs, in the words of PyTorch and CUDA.
+//! Errors of GPUs, in PyTorch's and CUDA's words.
 
 use std::panic::Location;
 
 use super::{MeetingError, OutOfMemory, Race};
 use crate::base::device::Device;
+use crate::base::kernel::TwinError;
 
-/// The result of a request to a GPU.
-pub type Result<T, E = GpuError> = std::result::Result<T, E>;
-
-/// An error of a GPU, its driver or its memory.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The message of a variant describes it and its fields.
@@ -60,7 +57,7 @@ pub enum GpuError {
     Synchronizing {
         operation: Option<&'static str>,
         place: Option<&'static Location<'static>>,
-        /// Where the tensor was created, if it was being printed: formatting does not tell the line that prints.
+        /// The line that created the tensor, if it was being printed. Formatting does not receive the user's line.
         printed: Option<&'static Location<'static>>,
     },
     #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
@@ -93,13 +90,10 @@ pub enum GpuError {
         /// Whether an earlier call may have caused the error.
         late: bool,
     },
-    /// The GPU is full: GPU0002.
     #[error("{0}")]
     OutOfDeviceMemory(Box<OutOfMemory>),
-    /// An invalid option of the caching allocator.
     #[error("{0}")]
     AllocatorOption(String),
-    /// The bytes are not the state of a generator.
     #[error("{0}")]
     GeneratorState(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
@@ -107,17 +101,15 @@ pub enum GpuError {
     /// GPU0003, returned only under [`RaceCheck::Error`](crate::contract::races::RaceCheck::Error).
     #[error("{0}")]
     Race(Box<Race>),
-    /// The ranks did not meet in a collective.
     #[error("{0}")]
     Meeting(Box<MeetingError>),
-    /// An error without a variant of its own.
     #[error("{0}")]
     Custom(String),
 }
 
 crate::debug_is_message!(GpuError);
 
-/// The text that PyTorch adds to every CUDA error, including the paragraph for errors that may be late.
+/// PyTorch's addition to every CUDA error. Errors that may be late get another paragraph.
 fn cuda_advice(late: bool) -> String {
     const LATE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
     let late = if late { LATE } else { "" };
@@ -125,7 +117,6 @@ fn cuda_advice(late: bool) -> String {
 }
 
 impl GpuError {
-    /// The code of this error in the course, if it has one.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             GpuError::OutOfDeviceMemory(_) => Some("GPU0002"),
@@ -145,5 +136,14 @@ impl GpuError {
 
     pub fn custom(message: impl std::fmt::Display) -> GpuError {
         GpuError::Custom(message.to_string())
+    }
+}
+
+impl From<GpuError> for TwinError {
+    fn from(error: GpuError) -> TwinError {
+        match error {
+            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
+            other => TwinError::Other(Box::new(other)),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Errors between ranks: a collective that differs between ranks, or that not all ranks reach.
+//! Errors between ranks: a collective that differs, or that not all ranks reach.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::collective::{CollectiveKind, Fingerprint};
 use crate::base::place::Place;
 
-/// Why ranks did not meet in a collective.
+/// The reason why ranks did not meet in a collective.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The message of a variant describes it and its fields.
@@ -30,7 +30,7 @@ pub enum MeetingError {
 crate::debug_is_message!(MeetingError);
 
 impl MeetingError {
-    /// The same error, addressed to one of the ranks that get it.
+    /// Addresses the error to one of its ranks.
     pub fn seen_by(mut self, rank: usize) -> MeetingError {
         if let MeetingError::Timeout(timeout) = &mut self {
             timeout.seen_by = Some(rank);
@@ -38,18 +38,18 @@ impl MeetingError {
         self
     }
 
-    /// Whether this error belongs to a rank that arrived too late for the others.
+    /// Whether the error is addressed to the rank that arrived too late.
     pub fn is_of_the_late(&self) -> bool {
         matches!(self, MeetingError::Timeout(timeout) if timeout.seen_by == Some(timeout.last.0))
     }
 }
 
-/// Two ranks called different collectives in the same place of the sequence.
+/// Two ranks made different calls at the same position in the sequence.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     /// The `SeqNum` of both calls.
     pub number: u64,
-    /// The two ranks, their calls, and where they made them.
+    /// Both ranks, with their calls and lines.
     pub calls: [(usize, Fingerprint, Option<Place>); 2],
 }
 
@@ -75,13 +75,11 @@ impl fmt::Display for Mismatch {
 /// A deadlock: no rank can continue.
 #[derive(Clone, Debug)]
 pub struct Stuck {
-    /// The ranks that wait.
     pub waits: Vec<Wait>,
-    /// The ranks that have ended without reaching what the others wait for.
+    /// The ranks that ended without reaching a collective that others wait for.
     pub ended: Vec<(usize, Ended)>,
 }
 
-/// A rank that waits, and what it waits for.
 #[derive(Clone, Debug)]
 pub struct Wait {
     pub rank: usize,
@@ -95,19 +93,16 @@ pub struct Wait {
     pub missing: Vec<usize>,
 }
 
-/// How the program of a rank ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It returned.
     Returned,
-    /// It returned an error, of which this is the first line.
+    /// The first line of the error.
     Failed(String),
-    /// It panicked.
     Panicked(String),
 }
 
 impl Stuck {
-    /// Whether the cause is a rank that died.
+    /// Whether the cause is a rank that failed.
     pub fn somebody_died(&self) -> bool {
         self.ended.iter().any(|(_, ended)| *ended != Ended::Returned)
     }
@@ -150,18 +145,18 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// A rank arrived after the others had stopped waiting.
+/// A rank arrived after the others' timeout.
 #[derive(Clone, Debug)]
 pub struct Timeout {
     pub number: u64,
     pub fingerprint: Fingerprint,
-    /// Whether the collective ran between host programs, over gloo.
+    /// Whether the collective ran over gloo, between host programs.
     pub of_host: bool,
-    /// Whether times are measured on a real clock.
+    /// Whether times are real.
     pub is_measured: bool,
-    /// Milliseconds.
+    /// In milliseconds.
     pub timeout: u64,
-    /// The rank that waited longest, and how many milliseconds it would have waited.
+    /// The rank with the longest wait, in milliseconds, as if without a timeout.
     pub waited: (usize, u64),
     /// The rank that arrived last, and the line of its call.
     pub last: (usize, Option<Place>),
@@ -171,8 +166,8 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Whether this rank waits for another to accept its data, rather than for data from another. Gloo passes data on
-    /// from rank to rank; with few elements, the direction of the wait may differ.
+    /// Whether this rank waits for another to accept its data, not for another's data. Gloo passes data from rank to
+    /// rank. With few elements, the direction may differ.
     fn waits_to_send(&self) -> bool {
         let place = |rank: usize| self.members.iter().position(|member| *member == rank).unwrap_or(0);
         let (own, of) = (self.seen_by.map_or(0, place), self.members.len());

@@ -1,7 +1,6 @@
 //! Errors of the layers below tensors.
 
-/// Implements `Debug` for an error as its message, which is what `unwrap` and a `main` that returns an error print.
-/// Derived `Debug` implementations of all errors would take a fortieth of the code that a page downloads.
+/// Implements `Debug` as the error's message. Derived implementations would take a fortieth of a page's code.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_is_message {
@@ -15,13 +14,12 @@ macro_rules! debug_is_message {
 }
 
 pub mod gpu;
-pub mod layout;
 pub mod meeting;
 mod out_of_memory;
 mod race;
 
+pub use crate::base::shape::LayoutError;
 pub use gpu::GpuError;
-pub use layout::LayoutError;
 pub use meeting::MeetingError;
 pub use out_of_memory::{MemoryHolder, OutOfMemory, WORKSPACE};
 pub use race::{Race, RaceKind, RacingAccess, RacingOperation, RacingWorker};

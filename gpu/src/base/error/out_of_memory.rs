@@ -5,48 +5,38 @@ use std::panic::Location;
 
 use crate::base::process::Process;
 
-/// The workspace of matrix products: the only block that no tensor holds.
+/// The workspace of matrix products, the only block that no tensor holds.
 pub const WORKSPACE: &str = "cuBLAS workspace";
 
-/// The maximum number of source lines that a report names.
 const MOST_LINES: usize = 8;
 
-/// A GPU is full: the request, the capacity, and who holds the memory. All sizes are in bytes.
+/// A GPU is full: the request, the capacity, and the holders of the memory. All sizes are in bytes.
 #[derive(Debug)]
 pub struct OutOfMemory {
-    /// The GPU.
     pub device: usize,
-    /// The segment that was requested from the driver, which may be larger than the tensor.
+    /// The requested segment, which may be larger than the tensor.
     pub tried: u64,
-    /// Total memory of the GPU.
     pub total: u64,
-    /// Free memory of the GPU.
     pub free: u64,
-    /// The processes that hold the rest.
+    /// The processes that hold memory of the GPU.
     pub processes: Vec<Process>,
-    /// The limit of this program, if it has set one (`set_per_process_memory_fraction`).
+    /// This program's limit, if it is set (`set_per_process_memory_fraction`).
     pub allowed: Option<u64>,
-    /// Bytes in blocks that tensors hold.
+    /// In allocated blocks.
     pub allocated: u64,
-    /// Bytes in segments that the caching allocator holds.
+    /// In segments of the caching allocator.
     pub reserved: u64,
-    /// The operation that needed the memory.
     pub operation: Option<&'static str>,
-    /// The line of that operation.
     pub place: &'static Location<'static>,
-    /// The lines of the program that hold the memory, largest first.
+    /// The lines that hold the memory, largest first.
     pub holders: Vec<MemoryHolder>,
 }
 
-/// The memory that one line of the program has requested and that is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
-    /// The line. `None` for cuBLAS's workspace, which the first line that multiplies matrices allocates on behalf of
-    /// all.
+    /// `None` for the cuBLAS workspace, which the first matrix product allocates on behalf of all.
     pub place: Option<&'static Location<'static>>,
-    /// Blocks of the caching allocator.
     pub blocks: usize,
-    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -68,7 +58,7 @@ impl OutOfMemory {
         report
     }
 
-    /// Rows of line, blocks and bytes for the largest holders, and one row for all others, padded to equal width.
+    /// Rows of line, blocks and bytes: the largest holders, then all others in one row. Padded to equal width.
     fn table(&self) -> Vec<[String; 3]> {
         let row = |line: String, holders: &[MemoryHolder]| {
             let blocks: usize = holders.iter().map(|holder| holder.blocks).sum();
@@ -76,7 +66,7 @@ impl OutOfMemory {
             let plural = if blocks == 1 { "" } else { "s" };
             [line, format!("{blocks} block{plural}"), PrintedSize(bytes).to_string()]
         };
-        // A row that says "1 more" could as well show that one.
+        // A row "1 more" would take as much space as the holder.
         let shown = match self.holders.len() {
             all if all <= MOST_LINES => all,
             _ => MOST_LINES - 1,
@@ -114,7 +104,6 @@ impl OutOfMemory {
     }
 }
 
-/// PyTorch's message.
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,61 +1,46 @@
-//! GPU0003, a data race: two pieces of work use the same memory, at least one of them writes to it, and nothing orders
-//! them.
+//! GPU0003, a data race: two unordered uses of the same memory, at least one of them a write.
 
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-/// Two unordered uses of the same memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Race {
-    /// The GPU that owns the memory; for page-locked memory, the GPU that does the earlier work.
+    /// The GPU that owns the memory. For page-locked memory, the GPU of the earlier work.
     pub device: usize,
-    /// Whether the memory is page-locked host memory.
     pub pinned: bool,
-    /// The operation that was queued first, and the one found to race with it.
+    /// The operation that was queued first, and the one that races with it.
     pub operations: [RacingOperation; 2],
-    /// Size in bytes of the range that both use, from its first byte to its last.
+    /// The size of the common range, from its first byte to its last.
     pub bytes: u64,
-    /// Whether the memory was freed after the first use and belongs to another tensor at the second.
+    /// Whether the memory was freed after the first use, and belongs to another tensor at the second.
     pub reused: bool,
 }
 
-/// One of the two racing operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RacingOperation {
-    /// The operation's name in the program, or the kernel's name if it is not part of an operation.
+    /// The operation's name in the program, else the kernel's name.
     pub operation: &'static str,
-    /// The line of the program that called it, if known.
     pub place: Option<&'static Location<'static>>,
-    /// The worker that performs it.
     pub worker: RacingWorker,
-    /// How it uses the memory.
     pub access: RacingAccess,
-    /// Size in bytes of the range that it uses, from its first byte to its last.
+    /// The size of the used range, from its first byte to its last.
     pub bytes: u64,
 }
 
-/// Who performs the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RacingWorker {
-    /// The program itself.
     Host,
-    /// A stream. Number 0 is the default stream.
+    /// Number 0 is the default stream.
     Stream {
-        /// The GPU that the stream belongs to.
         device: usize,
-        /// Its number.
         number: u32,
     },
 }
 
-/// A use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RacingAccess {
-    /// The memory is read.
     Read,
-    /// The memory is written.
     Write,
-    /// The memory is freed.
     Free,
 }
 
@@ -63,18 +48,17 @@ pub enum RacingAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RaceKind {
-    /// RAW: the value read may not have been written yet.
+    /// RAW: the value may not have been written yet.
     ReadAfterWrite,
     /// WAR: the overwritten value may still be needed.
     WriteAfterRead,
-    /// WAW: either value may be the one that remains.
+    /// WAW: either value may remain.
     WriteAfterWrite,
-    /// Memory is freed that may still be in use.
+    /// Memory that may be in use is freed.
     FreeInUse,
 }
 
 impl Race {
-    /// The kind of race.
     pub fn kind(&self) -> RaceKind {
         match self.operations.map(|operation| operation.access) {
             [_, RacingAccess::Free] => RaceKind::FreeInUse,

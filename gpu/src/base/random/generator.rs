@@ -1,4 +1,4 @@
-//! `torch.Generator` for the CPU: one engine, shared by all holders of a handle.
+//! `torch.Generator` for the CPU: one engine, shared by all clones.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use crate::base::lock::lock;
 /// The seed of a fresh `torch.Generator()` (`c10::default_rng_seed_val`).
 const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
-/// A source of random numbers with its own state (`torch.Generator(device="cpu")`).
+/// A source of random numbers (`torch.Generator(device="cpu")`).
 ///
 /// Clones are handles to the *same* engine, like two Python names for one generator. Threads may share it: a lock keeps
 /// each fill of a tensor in one piece.
@@ -20,40 +20,36 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator with PyTorch's fixed default seed, 67280421310721 (`torch.Generator()`).
+    /// Creates a generator with PyTorch's default seed, 67280421310721 (`torch.Generator()`).
     pub fn new() -> Generator {
         Generator { engine: Arc::new(Mutex::new(Engine::new(DEFAULT_SEED))) }
     }
 
-    /// Restarts the stream at `seed` (`Generator.manual_seed`) and returns the same generator, so that
-    /// `Generator::new().manual_seed(0)` is an expression.
+    /// Restarts the stream at `seed` (`Generator.manual_seed`), and returns the same generator.
     ///
-    /// PyTorch also takes negative seeds and stores their two's complement: pass `-1_i64 as u64`.
+    /// PyTorch stores the two's complement of a negative seed: pass `-1_i64 as u64`.
     pub fn manual_seed(&self, seed: u64) -> Generator {
         *self.lock() = Engine { chosen: Some(SeedCall::now()), ..Engine::new(seed) };
         self.clone()
     }
 
-    /// Reseeds with a number nobody chose, and returns it (`Generator.seed`).
+    /// Reseeds with a random number, and returns it (`Generator.seed`).
     ///
-    /// The entropy is what the standard library obtains for its hash maps: the operating system's random
-    /// source, different in each process and each call. `wasm32-unknown-unknown` has no such source and
-    /// the standard library falls back to memory addresses, which may repeat from one page load to the
-    /// next; a page that wants a fresh stream passes a seed of its own (the time, say) to
-    /// [`manual_seed`](Self::manual_seed).
+    /// The number comes from the operating system's random source, through the standard library's hash maps. On
+    /// `wasm32-unknown-unknown` it comes from memory addresses, which may repeat from one page load to the next. There,
+    /// pass a seed such as the time to [`manual_seed`](Self::manual_seed).
     pub fn seed(&self) -> u64 {
         let seed = RandomState::new().hash_one("torch.Generator.seed");
         self.manual_seed(seed);
         seed
     }
 
-    /// The seed the stream started from, all 64 bits of it (`Generator.initial_seed`).
+    /// The 64-bit seed of the stream (`Generator.initial_seed`).
     pub fn initial_seed(&self) -> u64 {
         self.lock().seed
     }
 
-    /// The complete state as bytes, laid out as PyTorch lays it out (`Generator.get_state`): what this
-    /// returns, `torch.Generator.set_state` accepts, and the other way round.
+    /// The complete state in PyTorch's layout (`Generator.get_state`), which `torch.Generator.set_state` accepts.
     pub fn get_state(&self) -> Vec<u8> {
         let engine = self.lock();
         let mut state = vec![0; STATE_BYTES];
@@ -71,8 +67,7 @@ impl Generator {
         state
     }
 
-    /// Continues from a state saved by [`get_state`](Self::get_state), here or in PyTorch
-    /// (`Generator.set_state`). A refused state changes nothing.
+    /// Continues from a state of [`get_state`](Self::get_state) or of PyTorch (`Generator.set_state`).
     pub fn set_state(&self, state: &[u8]) -> Result<(), GpuError> {
         if state.len() != STATE_BYTES {
             return Err(GpuError::GeneratorState(format!(
@@ -113,8 +108,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Continues from the state of `other`, if this thread seeded it or set its state later than this generator's state
-    /// was chosen.
+    /// Continues from the state of `other`, if this thread chose that state after this generator's state was chosen.
     pub fn follow(&self, other: &Generator) {
         if Arc::ptr_eq(&self.engine, &other.engine) {
             return;
@@ -129,8 +123,7 @@ impl Generator {
         }
     }
 
-    /// The engine, held until the guard is dropped. An operation locks once and draws everything it
-    /// needs, so that another thread's draws cannot slip in between.
+    /// Locks the engine. An operation locks once, so that other threads' draws do not come between its draws.
     pub fn lock(&self) -> MutexGuard<'_, Engine> {
         lock(&self.engine)
     }
@@ -148,10 +141,9 @@ impl std::fmt::Debug for Generator {
     }
 }
 
-// The C structure `CPUGeneratorImplState`, by offset. It keeps the layout of Torch's old C generator,
-// which is why each 32-bit word takes 64 bits. Bytes no constant names are padding, two fields of the old
-// normal draw, and a cached f32 normal; they are written as zero and not read, because no CPU draw of
-// PyTorch uses them.
+// The C structure `CPUGeneratorImplState`, by offset. It has the layout of Torch's old C generator, with 64 bits for
+// each 32-bit word. The other bytes are padding, two fields of the old normal draw, and a cached f32 normal. They are
+// written as zero and not read, because no CPU draw of PyTorch uses them.
 const STATE_BYTES: usize = 5056;
 const SEED: usize = 0;
 const LEFT: usize = 8;

@@ -1,39 +1,33 @@
-//! The engine: MT19937, the Mersenne Twister of Makoto Matsumoto and Takuji Nishimura (1998).
+//! MT19937, the Mersenne Twister of Makoto Matsumoto and Takuji Nishimura (1998).
 //!
-//! The state is 624 words. One *refill* replaces them all; after that the words are handed out one by
-//! one, each stirred on its way out (*tempering*). Working on whole refills is what makes the generator
-//! fast, and it is why the functions below prefer to hand out a slice of words instead of a single one.
+//! The state is 624 words. A *refill* replaces them all, and each word is *tempered* when it is drawn. Whole refills
+//! are fast, so the functions below prefer slices of words to single ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread, ThreadId};
 
 /// Words in the state (`MERSENNE_STATE_N` in PyTorch).
 pub(super) const N: usize = 624;
-/// A new word depends on the word this far ahead of the one it replaces (`MERSENNE_STATE_M`).
+/// A new word depends on the word at this distance (`MERSENNE_STATE_M`).
 const M: usize = 397;
 
-/// The CPU random number engine (`at::mt19937` and the cached normal of `at::CPUGeneratorImpl`).
-///
-/// Most programs meet it only through [`Generator`](super::Generator), which shares one engine between
-/// owners.
+/// The CPU random number engine (`at::mt19937`, with the cached normal of `at::CPUGeneratorImpl`).
+/// [`Generator`](super::Generator) shares it between owners.
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(super) seed: u64,
     pub(super) words: [u32; N],
-    /// Where the next word lies.
     pub(super) next: usize,
-    /// How many words may still be handed out before a refill. Never more than `N - next`.
+    /// Words left before a refill, at most `N - next`.
     pub(super) ready: usize,
-    /// The second value of the last pair of normal numbers, waiting to be used.
+    /// The second value of the last pair of normal numbers.
     pub next_normal: Option<f64>,
-    /// The call that chose the seed or the state, if there was one.
     pub(super) chosen: Option<SeedCall>,
 }
 
-/// One of the calls that seed an engine or set its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeedCall {
-    /// Its number; later calls have higher ones.
+    /// Later calls have higher numbers.
     pub(super) number: u64,
     thread: ThreadId,
 }
@@ -51,19 +45,16 @@ impl SeedCall {
 }
 
 impl Engine {
-    /// An engine seeded the way `torch.manual_seed` seeds it.
-    ///
-    /// Only the low 32 bits of the seed reach the state, so `7` and `2^32 + 7` give the same numbers. The
-    /// whole value is kept for [`Generator::initial_seed`](super::Generator::initial_seed).
+    /// Seeds an engine like `torch.manual_seed`. Only the low 32 bits reach the state, so `7` and `2^32 + 7` give the
+    /// same numbers. [`Generator::initial_seed`](super::Generator::initial_seed) returns all 64.
     pub fn new(seed: u64) -> Engine {
-        // The initialisation of the 2002 revision of MT19937; for the multiplier see Knuth, TAOCP vol. 2,
-        // third edition, p. 106.
+        // The initialisation of MT19937's 2002 revision. Multiplier: Knuth, TAOCP vol. 2, third edition, p. 106.
         let mut words = [seed as u32; N];
         for j in 1..N {
             let previous = words[j - 1];
             words[j] = 1_812_433_253_u32.wrapping_mul(previous ^ (previous >> 30)).wrapping_add(j as u32);
         }
-        // No word is ready: these are raw material, and the first draw starts with a refill.
+        // No word is ready, so the first draw starts with a refill.
         Engine { seed, words, next: 0, ready: 0, next_normal: None, chosen: None }
     }
 
@@ -73,7 +64,7 @@ impl Engine {
         temper(self.take(1)[0])
     }
 
-    /// Two words (`CPUGeneratorImpl::random64`). The first one drawn becomes the high half.
+    /// Two words (`CPUGeneratorImpl::random64`). The first one is the high half.
     #[inline]
     pub fn random64(&mut self) -> u64 {
         let high = u64::from(self.random());
@@ -81,7 +72,7 @@ impl Engine {
         high << 32 | low
     }
 
-    /// Hands out as many words as are ready, `at_most` at most and at least one, *before* tempering.
+    /// Returns the ready words *before* tempering: at least one, and at most `at_most`.
     #[inline]
     fn take(&mut self, at_most: usize) -> &[u32] {
         if self.ready == 0 {
@@ -96,8 +87,8 @@ impl Engine {
         &self.words[first..first + count]
     }
 
-    /// Fills `out` with one word per element. `value` says what to make of a word.
-    // Inlined by force, so that a caller compiled for wide vectors gets a wide loop.
+    /// Fills `out` with one word per element, converted by `value`.
+    // Inlined, so that a caller compiled for wide vectors gets a wide loop.
     #[inline(always)]
     pub fn fill_from_words<T>(&mut self, out: &mut [T], value: impl Fn(u32) -> T) {
         let mut rest = out;
@@ -112,8 +103,7 @@ impl Engine {
     }
 }
 
-/// The output transform: an invertible stirring of the 32 bits, so that words look less alike than the
-/// linear recurrence that made them.
+/// The output transform: it stirs the 32 bits invertibly, to hide the linear recurrence.
 #[inline(always)]
 fn temper(mut y: u32) -> u32 {
     y ^= y >> 11;
@@ -122,11 +112,9 @@ fn temper(mut y: u32) -> u32 {
     y ^ (y >> 18)
 }
 
-/// Replaces the whole state.
+/// Replaces the whole state: word k becomes `words[k + M] ^ twist(words[k], words[k + 1])`, with indices modulo N.
 ///
-/// Word k becomes `words[k + M] ^ twist(words[k], words[k + 1])`, indices taken modulo N. Cutting the
-/// loop where an index wraps leaves plain constant offsets, and with those the compiler turns each loop
-/// into vector code: no iteration reads what one of its near neighbours writes.
+/// The loops end where an index wraps, so that they have constant offsets and the compiler vectorizes them.
 fn refill(words: &mut [u32; N]) {
     for k in 0..N - M {
         words[k] = words[k + M] ^ twist(words[k], words[k + 1]);
@@ -137,8 +125,7 @@ fn refill(words: &mut [u32; N]) {
     words[N - 1] = words[M - 1] ^ twist(words[N - 1], words[0]);
 }
 
-/// One step of the recurrence: the top bit of `u` joined to the low 31 bits of `v`, times a 32x32 bit
-/// matrix. The matrix was chosen so that multiplying by it is one shift and one conditional exclusive-or.
+/// One step of the recurrence. The product with a 32x32 bit matrix is one shift and one conditional exclusive-or.
 #[inline(always)]
 fn twist(u: u32, v: u32) -> u32 {
     let joined = (u & 0x8000_0000) | (v & 0x7fff_ffff);

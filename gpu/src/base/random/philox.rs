@@ -1,10 +1,9 @@
-//! Random numbers made on a CUDA device: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-//! 1, 2, 3", 2011).
+//! Random numbers of a GPU: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 //!
-//! A Philox number is a function of a key (the seed) and a counter, so every thread of a kernel computes its own
-//! without asking the others. Here the numbers of a generator form one sequence, counted from 0, and each element of a
-//! tensor takes the numbers at its own position. The result therefore does not depend on how a kernel is launched, and
-//! is the same on a simulated device and a real one. It is not PyTorch's CUDA sequence, which depends on the launch.
+//! A Philox number is a function of a key (the seed) and a counter, so the threads of a kernel compute their numbers
+//! independently. The numbers of a generator form one sequence, counted from 0, and each element of a tensor takes the
+//! numbers at its position. So the result does not depend on the launch, unlike PyTorch's CUDA sequence, and is the
+//! same on a simulated device and a real one.
 
 /// The state of a generator: a seed and the next position. Each device has one.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +12,7 @@ pub struct Philox {
     next: u64,
 }
 
-/// The seed of a generator that was not seeded, as in PyTorch.
+/// PyTorch's default seed.
 const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 impl Default for Philox {
@@ -27,20 +26,20 @@ impl Philox {
         Philox { seed, next: 0 }
     }
 
-    /// Seed and position, as `torch.cuda.get_rng_state` lays them out.
+    /// Seed and position, in the layout of `torch.cuda.get_rng_state`.
     pub fn state(&self) -> [u8; 16] {
         let words = [self.seed.to_le_bytes(), self.next.to_le_bytes()];
         std::array::from_fn(|i| words[i / 8][i % 8])
     }
 
-    /// The generator with this state; `None` if the bytes are not a state.
+    /// `None` if the bytes are not a state.
     pub fn from_state(state: &[u8]) -> Option<Philox> {
         let (seed, next) = state.split_first_chunk()?;
         let next = next.try_into().ok()?;
         Some(Philox { seed: u64::from_le_bytes(*seed), next: u64::from_le_bytes(next) })
     }
 
-    /// Reserves `count` numbers. Returns the seed and the position of the first, as a kernel takes them.
+    /// Reserves `count` numbers. Returns the seed and the first position, as arguments of a kernel.
     pub fn take(&mut self, count: u64) -> [i64; 2] {
         let first = self.next;
         self.next = first.wrapping_add(count);
@@ -48,7 +47,7 @@ impl Philox {
     }
 }
 
-/// Fills `numbers` with the 32-bit random numbers of a seed's sequence, starting at a position.
+/// Fills `numbers` with the sequence of a seed, from a position on.
 // Inlined, so that it is optimized at its place of use.
 #[inline]
 pub fn fill(seed: u64, position: u64, numbers: &mut [u32]) {
@@ -64,7 +63,6 @@ pub fn fill(seed: u64, position: u64, numbers: &mut [u32]) {
     }
 }
 
-/// The four numbers of a counter.
 #[inline]
 fn block(seed: u64, counter: u64) -> [u32; 4] {
     let mut x = [counter as u32, (counter >> 32) as u32, 0, 0];

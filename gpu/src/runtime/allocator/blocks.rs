@@ -6,7 +6,7 @@ use super::{Allocator, Block, BlockId, FreeBlock, Pool};
 use crate::contract::driver::DevicePtr;
 
 impl Allocator {
-    /// Splits off the part of a newly found block beyond `size` bytes, if that is worth it. The rest stays free.
+    /// Splits off the part of a newly found block beyond `size` bytes, if it is large enough. That part stays free.
     pub(super) fn cut_to_size(&mut self, block: BlockId, size: u64) {
         let found = self.blocks[block];
         let pool = found.pool;
@@ -62,14 +62,13 @@ impl Allocator {
         self.stats.inactive_split_bytes.replace(pool, bytes, new_bytes);
     }
 
-    /// Removes a neighbor from its pool if it is free.
     fn take_if_free(&mut self, neighbour: Option<BlockId>) -> Option<BlockId> {
         let neighbour = neighbour.filter(|&neighbour| self.blocks[neighbour].contents.is_none())?;
         self.remove_from_pool(neighbour);
         Some(neighbour)
     }
 
-    /// Merges a block with the one behind it, so that the first block of a segment stays the first.
+    /// Merges a block with the next one, so that the first block of a segment stays the first.
     fn absorb_next(&mut self, block: BlockId, next: BlockId) {
         let absorbed = self.blocks[next];
         self.blocks[block].size += absorbed.size;

@@ -1,31 +1,26 @@
 //! The caching allocator, which provides the memory of a CUDA device.
 //!
-//! The driver's own `cudaMalloc` and `cudaFree` are slow and, worse, wait for the device, which a program that wants to
-//! keep its GPU busy cannot afford for every tensor. But a training loop requests the same sizes step after step. So
-//! memory, once allocated from the driver, is kept and reused. The rules and the constants are those of PyTorch's
-//! `CUDACachingAllocator`:
+//! `cudaMalloc` and `cudaFree` are slow and wait for the device. A training loop requests the same sizes in each step,
+//! so the allocator keeps memory and reuses it. The rules and constants are those of PyTorch's `CUDACachingAllocator`:
 //!
-//! * The driver provides *segments*. A segment is divided into *blocks*, which know their neighbors; a block is
-//!   allocated or free.
-//! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served from the *small pool*, whose segments
-//!   have 2 MiB; larger requests from the *large pool*. Its segments have 20 MiB for requests below 10 MiB; from there
-//!   on a segment is as large as the request, rounded up to 2 MiB. Separate pools keep small tensors from splitting up
-//!   the memory that a large one needs.
-//! * A free block belongs to the stream its segment was allocated for, and serves only that stream. This is why it is
-//!   free at once, even if work that uses it is still queued: the work of its next owner is queued behind. A block that
-//!   other streams use as well has to wait for them: `streams.rs`.
-//! * A request gets the smallest sufficient free block of its pool and stream; among equals, the one with the lowest
-//!   address. If there is none, a segment is allocated from the driver.
-//! * The rest of a block is split off and stays free if it is large enough: at least 512 bytes in the small pool, more
-//!   than 1 MiB in the large one. Otherwise the request is charged the whole block.
-//! * A freed block merges with free neighbors. Once all of a segment is free again, it is one block again.
-//! * When `cudaMalloc` runs out of memory, all segments that are one free block are returned to the driver, and the
-//!   call is retried once. A segment with any live block must stay. Much free memory in such segments, but not enough
-//!   in one piece, is called *fragmentation*.
-//! * A program may limit itself to a fraction of the memory: a segment beyond the limit is treated as if `cudaMalloc`
-//!   had no memory for it.
+//! * The driver provides *segments*. A segment is divided into *blocks*, linked to their neighbors.
+//! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served from the *small pool*, with segments
+//!   of 2 MiB. Larger requests are served from the *large pool*: below 10 MiB from segments of 20 MiB, else from a
+//!   segment of the request's size, rounded up to 2 MiB. So small tensors do not split up the memory for large ones.
+//! * A free block serves only the stream that its segment was allocated for. It is reusable at once, even if queued
+//!   work still uses it, because the work of its next owner is queued behind. If other streams use a block, it waits
+//!   for them: `streams.rs`.
+//! * A request gets the smallest sufficient free block of its pool and stream; of equals, the one at the lowest
+//!   address. Without such a block, the driver allocates a segment.
+//! * The rest of a block is split off if it is large enough: at least 512 bytes in the small pool, more than 1 MiB in
+//!   the large one. Otherwise the request gets the whole block.
+//! * A freed block merges with free neighbors, so an unused segment is one block.
+//! * When `cudaMalloc` runs out of memory, all unused segments are returned to the driver, and the call is retried
+//!   once. Segments with a block in use must stay. Much free memory in these, but not in one piece, is called
+//!   *fragmentation*.
+//! * A program may limit its memory to a fraction. A segment beyond the limit fails like a `cudaMalloc` without memory.
 //!
-//! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
+//! Start with [`Allocator::malloc`] and [`Allocator::free`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::Location;
@@ -53,17 +48,16 @@ const SMALL_SIZE: u64 = 1 << 20;
 const SMALL_BUFFER: u64 = 2 << 20;
 /// The size of segments of the large pool for blocks below [`MIN_LARGE_ALLOC`] (`kLargeBuffer`).
 const LARGE_BUFFER: u64 = 20 << 20;
-/// From this size on a block gets a segment of its own size (`kMinLargeAlloc`), ...
+/// From this size on, a segment has the size of its block (`kMinLargeAlloc`), ...
 const MIN_LARGE_ALLOC: u64 = 10 << 20;
-/// ... which is a multiple of this (`kRoundLarge`).
+/// ... rounded up to a multiple of this (`kRoundLarge`).
 const ROUND_LARGE: u64 = 2 << 20;
-/// Requests of at least this size are rejected at once, so that no sum below can overflow.
+/// Requests from this size on are rejected, so that no sum can overflow.
 const EXABYTE: u64 = 1 << 60;
 
 /// `cudaErrorMemoryAllocation`, the only error of `cudaMalloc` that emptying the cache may resolve.
 const ERROR_MEMORY_ALLOCATION: u32 = 2;
 
-/// The driver's error when it has no memory.
 const NO_MEMORY: DriverError = DriverError {
     code: ERROR_MEMORY_ALLOCATION,
     name: "cudaErrorMemoryAllocation",
@@ -71,22 +65,16 @@ const NO_MEMORY: DriverError = DriverError {
     detail: None,
 };
 
-/// The driver interface that a device's allocator needs.
 pub trait DeviceDriver {
-    /// Allocates a segment.
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
-    /// Frees a segment.
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
-    /// Called when a freed block that waited for other streams is free for reuse.
+    /// Called when a freed block that waited for other streams becomes reusable.
     fn completed(&self, _pointer: DevicePtr, _stream: StreamId) {}
     /// Whether this thread may use the driver. Any thread may drop a tensor.
     fn is_of_this_thread(&self) -> bool;
-    /// Creates an event for streams of a device, which may be another one.
     fn create_event(&self, device: usize) -> DriverResult<EventId>;
     fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
-    /// Whether the work before the event has run.
     fn query_event(&self, event: EventId) -> DriverResult<bool>;
-    /// Waits until the work before the event has run.
     fn synchronize_event(&self, event: EventId) -> DriverResult<()>;
 }
 
@@ -100,17 +88,15 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// An allocation of 0 bytes.
     pub const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: None };
 }
 
-/// Why an allocation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MallocError {
     OutOfMemory(AllocationFailure),
-    /// The request is larger than any device will ever be. PyTorch has a message of its own for it.
+    /// The request is larger than any device. PyTorch has a separate message for it.
     MoreThanAnExabyte,
-    /// The driver failed for another reason, which may be unrelated to memory.
+    /// Another error of the driver, which may be unrelated to memory.
     Driver(DriverError),
 }
 
@@ -120,20 +106,17 @@ impl From<DriverError> for MallocError {
     }
 }
 
-/// The device is full, and emptying the cache did not help.
+/// The device is full, even with an empty cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationFailure {
-    /// The size of the segment that was requested from the driver: what PyTorch says it "tried to allocate".
+    /// The size of the requested segment, which PyTorch "tried to allocate".
     pub requested: u64,
-    /// Bytes in allocated blocks.
     pub allocated: u64,
     /// Bytes in segments, after the cache was emptied.
     pub reserved: u64,
-    /// The limit on reserved bytes, if there is one.
     pub allowed: Option<u64>,
 }
 
-/// The two pools, separate so that small blocks do not break up what large ones need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     Large,
@@ -141,81 +124,67 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// The pool that serves blocks of a size.
     fn serving(size: u64) -> Pool {
         if size <= SMALL_SIZE { Pool::Small } else { Pool::Large }
     }
 }
 
-/// A block's position in [`Allocator::blocks`].
 type BlockId = usize;
 
-/// A piece of a segment.
 #[derive(Clone, Copy)]
 struct Block {
     pointer: DevicePtr,
     size: u64,
     stream: StreamId,
     pool: Pool,
-    /// The blocks before and after it in its segment.
     previous: Option<BlockId>,
     next: Option<BlockId>,
-    /// Its contents; `None` if it is free.
     contents: Option<Contents>,
 }
 
-/// Information on the contents of a block that is not free.
 #[derive(Clone, Copy)]
 struct Contents {
-    /// Bytes requested.
     requested: u64,
-    /// The line that requested them.
     place: &'static Location<'static>,
-    /// The number of events that must complete before the block is free. 0 if it is still allocated.
+    /// The number of events that the freed block waits for. 0 while it is allocated.
     events: u32,
 }
 
 impl Block {
-    /// Whether its segment has other blocks too.
     fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()
     }
 }
 
-/// A free block's entry in its pool. The order of the fields is the order of the search.
+/// A free block's entry in its pool. The order of the fields is the search order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FreeBlock {
-    /// The stream's number. Its device is the allocator's, and comparing it would only take time.
+    /// The stream's number. The device is the allocator's.
     stream: u32,
     size: u64,
     pointer: DevicePtr,
     block: BlockId,
 }
 
-/// The caching allocator of one device.
 #[derive(Default)]
 pub struct Allocator {
-    /// All blocks. A block keeps its position for its lifetime; positions in `vacant` are unused.
+    /// A block keeps its index for its lifetime. The indices in `vacant` are unused.
     blocks: Vec<Block>,
     vacant: Vec<BlockId>,
     /// The first block of every segment, by address.
     segments: BTreeMap<DevicePtr, BlockId>,
     large_blocks: BTreeSet<FreeBlock>,
     small_blocks: BTreeSet<FreeBlock>,
-    /// The streams that use blocks, besides the blocks' own.
     uses: StreamUses,
     settings: Settings,
-    /// The limit on reserved bytes.
     allowed: Option<u64>,
     stats: DeviceStats,
-    /// Whether caching is disabled: each request goes to the driver.
     disabled: bool,
-    /// Uncached allocations, with their sizes.
     uncached: HashMap<DevicePtr, u64>,
 }
 
 impl Allocator {
-    /// Allocates `bytes` bytes for work of `stream`, which is one of this device.
+    /// Allocates `bytes` bytes for work of `stream`, a stream of this device.
     pub fn malloc(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -255,14 +224,13 @@ impl Allocator {
         Ok(Allocation { pointer, block: Some(block) })
     }
 
-    /// Frees memory. Cached memory stays with the allocator, so this cannot fail. If other streams use the block, it
-    /// becomes free once they have finished with it.
+    /// Returns memory to the cache, which cannot fail. A block that other streams use becomes reusable after them.
     pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         let Some(block) = allocation.block else { return self.free_uncached(driver, allocation.pointer) };
         let Block { pointer, size, pool, contents, .. } = self.blocks[block];
         let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
         let Some(contents) = held else {
-            // Continuing would give the same memory to two tensors.
+            // Otherwise two tensors would get the same memory.
             panic!("{:?} is freed, but is not allocated", allocation.pointer);
         };
         self.stats.allocation.decrease(pool, 1);
@@ -276,12 +244,10 @@ impl Allocator {
         }
     }
 
-    /// Whether memory that has just been freed waits for other streams.
     pub fn waits(&self, allocation: Allocation) -> bool {
         allocation.block.is_some_and(|block| self.blocks[block].contents.is_some())
     }
 
-    /// The size in bytes of an allocated block.
     pub fn size_of(&self, allocation: Allocation) -> u64 {
         match allocation.block {
             Some(block) => self.blocks[block].size,
@@ -289,7 +255,7 @@ impl Allocator {
         }
     }
 
-    /// Called when one of the events that a freed block waits for has completed.
+    /// Called when an event that a freed block waits for has completed.
     fn event_completed(&mut self, driver: &dyn DeviceDriver, block: BlockId) {
         match &mut self.blocks[block].contents {
             Some(Contents { events, .. }) if *events > 1 => *events -= 1,
@@ -301,7 +267,6 @@ impl Allocator {
         }
     }
 
-    /// Makes a block free for reuse.
     fn free_block(&mut self, block: BlockId) {
         let Block { size, pool, contents, .. } = self.blocks[block];
         let requested = contents.map_or(0, |contents| contents.requested);
@@ -312,13 +277,11 @@ impl Allocator {
         self.stats.requested_bytes.decrease(pool, requested);
     }
 
-    /// Returns all unused segments to the driver, once all streams are done with them. If that fails, the remaining
-    /// segments are still in the cache.
+    /// Waits for all streams, and returns the unused segments to the driver. An error leaves the rest in the cache.
     pub fn empty_cache(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.release_cached_blocks(driver)
     }
 
-    /// Changes the options. Existing blocks and segments stay as they are.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
         // The definition of oversize has changed.
@@ -338,22 +301,18 @@ impl Allocator {
         &self.settings
     }
 
-    /// Sets the limit on reserved bytes.
     pub fn set_allowed(&mut self, bytes: u64) {
         self.allowed = Some(bytes);
     }
 
-    /// The limit, if there is one.
     pub fn allowed(&self) -> Option<u64> {
         self.allowed
     }
 
-    /// Finds the best free block for `size` bytes, and removes it from its pool.
     fn get_free_block(&mut self, pool: Pool, stream: StreamId, size: u64) -> Option<BlockId> {
         let smallest = FreeBlock { stream: stream.number, size, pointer: DevicePtr(0), block: 0 };
         let best = *self.free_blocks(pool).range(smallest..).next()?;
-        // A stream's blocks are followed by those of the next stream. If the options forbid the best block, no other is
-        // considered.
+        // The next stream's blocks follow. If the options forbid the best block, no other is tried.
         if best.stream != stream.number || !self.settings.may_take(size, best.size) {
             return None;
         }
@@ -361,7 +320,7 @@ impl Allocator {
         Some(best.block)
     }
 
-    /// Allocates a segment for a block of `size` bytes, as one block.
+    /// Allocates a segment for a block of `size` bytes. Empties the cache if necessary.
     fn get_segment(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -380,7 +339,7 @@ impl Allocator {
             block = self.alloc_block(driver, pool, stream, segment_size);
         }
         match block {
-            // If the driver gives a reason of its own, the device is not full.
+            // An error with a detail has another reason than a full device.
             Err(error) if error.code == ERROR_MEMORY_ALLOCATION && error.detail.is_none() => {
                 self.stats.num_ooms += 1;
                 Err(MallocError::OutOfMemory(AllocationFailure {
@@ -394,7 +353,6 @@ impl Allocator {
         }
     }
 
-    /// Allocates a segment of `size` bytes, as one block.
     fn alloc_block(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -406,7 +364,7 @@ impl Allocator {
         if self.allowed.is_some_and(|allowed| reserved + size > allowed) {
             return Err(NO_MEMORY);
         }
-        // With 32-bit addresses, rounding can turn a request into more than a driver can be asked for.
+        // With 32-bit addresses, the rounded size may be too large for the driver.
         let bytes = usize::try_from(size).map_err(|_| NO_MEMORY)?;
         let pointer = driver.malloc(bytes)?;
         self.stats.num_device_alloc += 1;
@@ -438,12 +396,10 @@ fn is_out_of_memory<T>(result: &DriverResult<T>) -> bool {
     result.as_ref().is_err_and(|error| error.code == ERROR_MEMORY_ALLOCATION)
 }
 
-/// The size of the block that a request gets.
 fn round_size(requested: u64) -> u64 {
     requested.next_multiple_of(MIN_BLOCK_SIZE)
 }
 
-/// The size of the segment that is allocated for a block.
 fn get_allocation_size(size: u64) -> u64 {
     if size <= SMALL_SIZE {
         SMALL_BUFFER

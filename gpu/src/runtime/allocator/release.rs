@@ -1,12 +1,10 @@
-//! Returning segments to the driver: all that can be, when the cache is emptied; some of the oversize ones, when the
-//! options limit splitting.
+//! Returning segments to the driver: all unused ones, or oversize ones when the options limit splitting.
 
 use super::{Allocator, Block, BlockId, DeviceDriver, FreeBlock, Pool};
 use crate::contract::driver::{DevicePtr, DriverResult, StreamId};
 
 impl Allocator {
-    /// Returns all unused segments to the driver. If that fails, the remaining segments are still in the cache, and can
-    /// be used or returned later.
+    /// Returns all unused segments to the driver. After an error, the remaining segments are still in the cache.
     pub(super) fn release_cached_blocks(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.synchronize_and_free_events(driver)?;
         for pool in [Pool::Large, Pool::Small] {
@@ -20,8 +18,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Returns as many oversize segments as a request needs: the smallest sufficient one, or else the largest ones.
-    /// Returns whether they add up to enough.
+    /// Returns oversize segments: the smallest sufficient one, or the largest ones. Returns whether they suffice.
     pub(super) fn release_available_cached_blocks(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -32,7 +29,7 @@ impl Allocator {
         let Some(max_split_size) = self.settings.max_split_size else { return Ok(false) };
         let wanted = size.max(max_split_size);
         let key = FreeBlock { stream: stream.number, size: wanted, pointer: DevicePtr(0), block: 0 };
-        // Whole segments only: when the limit is set late, there may be segments that were split before.
+        // A segment may have been split before the limit was set.
         let is_segment = |free: &&FreeBlock| !self.blocks[free.block].is_split();
         let free_blocks = match pool {
             Pool::Large => &self.large_blocks,
@@ -58,10 +55,10 @@ impl Allocator {
         Ok(released >= wanted)
     }
 
-    /// Returns a segment to the driver. All of it is one free block.
+    /// Returns a segment to the driver. It must be one free block.
     fn release_block(&mut self, driver: &dyn DeviceDriver, block: BlockId) -> DriverResult<()> {
         let Block { pointer, size, pool, .. } = self.blocks[block];
-        // This comes first: if it fails, the segment is still there, and all statistics say so.
+        // This comes first: after a failure, the segment and all statistics are unchanged.
         driver.free(pointer)?;
         self.stats.num_device_free += 1;
         self.stats.segment.decrease(pool, 1);

@@ -4,14 +4,12 @@ use super::{LARGE_BUFFER, MIN_BLOCK_SIZE, Pool, SMALL_SIZE};
 
 const MIB: u64 = 1 << 20;
 
-/// The options of an allocator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Blocks of at least this size are *oversize*: they are never split, and not given to smaller requests.
+    /// Blocks from this size on are *oversize*: they are never split, and not given to smaller requests.
     pub max_split_size: Option<u64>,
     /// An oversize request accepts only a block that exceeds it by less than this.
     max_non_split_rounding: u64,
-    /// The fraction of a device's memory that may be reserved, if set.
     pub memory_fraction: Option<f64>,
 }
 
@@ -22,12 +20,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether blocks of a size are oversize.
     pub(super) fn is_oversize(&self, size: u64) -> bool {
         self.max_split_size.is_some_and(|limit| size >= limit)
     }
 
-    /// Whether a request of `size` bytes may use a block that is large enough for it.
     pub(super) fn may_take(&self, size: u64, block: u64) -> bool {
         match self.is_oversize(size) {
             true => block < size.saturating_add(self.max_non_split_rounding),
@@ -35,7 +31,6 @@ impl Settings {
         }
     }
 
-    /// Whether the rest of a block after a request of `size` bytes is worth a block of its own.
     pub(super) fn should_split(&self, pool: Pool, size: u64, remaining: u64) -> bool {
         match pool {
             Pool::Small => remaining >= MIN_BLOCK_SIZE,
@@ -43,9 +38,8 @@ impl Settings {
         }
     }
 
-    /// The options in the environment: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. The variable was set for
-    /// PyTorch, so options that this allocator does not support or cannot parse are no reason to stop: they are
-    /// ignored, each with a message.
+    /// Reads the options from `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. The variable was set for PyTorch,
+    /// so unsupported and invalid options are ignored, each with a message.
     pub fn from_environment() -> (Settings, Vec<String>) {
         Settings::from_variables(|name| {
             std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
@@ -66,8 +60,7 @@ impl Settings {
         (settings, ignored)
     }
 
-    /// Parses `key:value,key:value`. Missing options get their defaults; an unknown key or an invalid value is an
-    /// error.
+    /// Parses `key:value,key:value`. Missing options have their defaults. Unknown keys and invalid values are errors.
     pub fn parse(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
         options(text).try_for_each(|(key, value)| settings.set(key, value))?;
@@ -112,7 +105,7 @@ impl Settings {
                 }
                 _ => Err(not_supported(key, value)),
             },
-            // An option that is not supported yet may be given with its default value.
+            // An unsupported option may have its default value.
             _ => match OTHERS.iter().find(|(known, _)| *known == key) {
                 Some((_, default)) if *default == value => Ok(()),
                 Some(_) => Err(not_supported(key, value)),
@@ -122,7 +115,7 @@ impl Settings {
     }
 }
 
-/// Options of PyTorch that this allocator does not support, with their defaults.
+/// Unsupported options of PyTorch, with their defaults.
 const OTHERS: [(&str, &str); 9] = [
     ("expandable_segments", "False"),
     ("large_segment_size_mb", "20"),
@@ -135,7 +128,6 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
-/// Splits the options at commas, except within the brackets of a list.
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {
@@ -161,7 +153,6 @@ fn number(key: &str, value: &str) -> Result<f64, String> {
     value.parse().map_err(|_| format!("{key} expects a number, but got '{value}'"))
 }
 
-/// Returns an error unless the value is a fraction.
 pub fn check_fraction(fraction: f64) -> Result<(), String> {
     match (0.0..=1.0).contains(&fraction) {
         true => Ok(()),
@@ -208,7 +199,6 @@ mod tests {
         assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo"), ("PYTORCH_CUDA_ALLOC_CONF", "")]), None);
     }
 
-    /// The result of `from_variables` for these variables.
     fn of(variables: &'static [(&str, &str)]) -> (Settings, Vec<String>) {
         Settings::from_variables(|name| {
             let found = variables.iter().find(|(variable, _)| *variable == name);

@@ -1,4 +1,4 @@
-//! The contents of the memory (`torch.cuda.memory_snapshot`): every segment, its blocks, and who holds them.
+//! The contents of device memory (`torch.cuda.memory_snapshot`): segments, blocks, and their holders.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,18 +6,15 @@ use std::panic::Location;
 use super::{Allocator, Block, BlockId, Contents, Pool};
 use crate::contract::driver::{DevicePtr, StreamId};
 
-/// The use of a block of the caching allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
-    /// It is held by a tensor, or by a library such as cuBLAS.
+    /// Held by a tensor, or by a library such as cuBLAS.
     ActiveAllocated,
-    /// It was freed, but work on other streams may still use it.
+    /// Freed, but work on other streams may still use it.
     ActiveAwaitingFree,
-    /// It is free for reuse.
     Inactive,
 }
 
-/// PyTorch's names: `active_allocated`, `active_awaiting_free`, `inactive`.
 impl fmt::Display for BlockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -28,7 +25,6 @@ impl fmt::Display for BlockState {
     }
 }
 
-/// A segment, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     pub pointer: DevicePtr,
@@ -39,20 +35,19 @@ pub struct SegmentInfo {
     pub blocks: Vec<BlockInfo>,
 }
 
-/// A block, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     pub pointer: DevicePtr,
     pub size: u64,
     pub state: BlockState,
-    /// Bytes requested; 0 if it is free.
+    /// 0 if it is free.
     pub requested_size: u64,
-    /// The line that requested it; `None` if it is free.
+    /// The line that requested it. `None` if it is free.
     pub place: Option<&'static Location<'static>>,
 }
 
 impl Allocator {
-    /// All segments with their current blocks, ordered by address.
+    /// Lists all segments by address.
     pub fn snapshot(&self) -> impl Iterator<Item = SegmentInfo> {
         self.segments.values().map(|&first| {
             let Block { pointer, stream, pool, .. } = self.blocks[first];

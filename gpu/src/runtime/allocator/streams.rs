@@ -1,9 +1,8 @@
 //! Blocks that several streams use (`Tensor.record_stream`).
 //!
-//! A block serves its own stream, and may be reused as soon as it is freed: the work of its next owner is queued
-//! behind. That does not order work on other streams. For these the allocator records an event when the block is freed,
-//! and the block stays *active*, though not allocated, until all its events have completed. Events are checked only
-//! when memory is allocated.
+//! A freed block is reusable at once by its own stream, because the work of the next owner is queued behind. For other
+//! streams the allocator records an event when the block is freed, and the block stays *active*, though not allocated,
+//! until all its events have completed. Events are checked only when memory is allocated.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,24 +14,23 @@ use crate::contract::driver::{DriverResult, EventId, StreamId};
 
 #[derive(Default)]
 pub(super) struct StreamUses {
-    /// The streams, other than its own, that use an allocated block.
+    /// The other streams that use an allocated block.
     recorded: HashMap<BlockId, SmallVec<[StreamId; 2]>>,
-    /// The pending events of freed blocks, on each stream in the order in which the blocks were freed.
+    /// The pending events of freed blocks, for each stream in the order of the frees.
     pub(super) pending: HashMap<StreamId, VecDeque<PendingFree>>,
     /// Unused events, with their devices.
     pub(super) spare: Vec<(usize, EventId)>,
 }
 
 pub(super) struct PendingFree {
-    /// `None` if recording the event failed, or if the block was freed on a thread that may not call the driver. Then
-    /// it is recorded later. In that case the block is reusable later than necessary, but never too early.
+    /// `None` if recording failed, or if the freeing thread may not call the driver. The event is then recorded later,
+    /// so the block is reusable late, but never too early.
     pub(super) event: Option<EventId>,
     block: BlockId,
 }
 
 impl Allocator {
-    /// Marks a block as used by work of a stream. Work queued there before the block is freed will have run before the
-    /// block is reused.
+    /// Marks a block as used by a stream. It is reused only after work that was queued there before the free has run.
     pub fn record_stream(&mut self, allocation: Allocation, stream: StreamId) {
         let Some(block) = allocation.block.filter(|block| self.blocks[*block].stream != stream) else {
             return;
@@ -43,7 +41,7 @@ impl Allocator {
         }
     }
 
-    /// Records an event on every other stream that uses a newly freed block, and returns the number of events.
+    /// Records an event on every other stream that uses a newly freed block. Returns the number of events.
     pub(super) fn insert_events(&mut self, driver: &dyn DeviceDriver, block: BlockId) -> u32 {
         if self.uses.recorded.is_empty() {
             return 0;
@@ -57,13 +55,11 @@ impl Allocator {
         streams.len() as u32
     }
 
-    /// Frees the blocks whose events have completed. A stream does its work in order, so its events after the first
-    /// incomplete one need not be queried.
+    /// Frees the blocks whose events have completed. On each stream, the first incomplete event ends the search.
     pub(super) fn process_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.take_events(driver, |driver, event| driver.query_event(event))
     }
 
-    /// Waits for all events, and frees all blocks.
     pub(super) fn synchronize_and_free_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.stats.num_sync_all_streams += 1;
         self.take_events(driver, |driver, event| driver.synchronize_event(event).map(|()| true))
@@ -74,7 +70,6 @@ impl Allocator {
         driver: &dyn DeviceDriver,
         has_completed: impl Fn(&dyn DeviceDriver, EventId) -> DriverResult<bool>,
     ) -> DriverResult<()> {
-        // The common case.
         if self.uses.pending.is_empty() {
             return Ok(());
         }
@@ -108,7 +103,6 @@ impl StreamUses {
         Ok(event)
     }
 
-    /// The stream's first pending event, if there is one.
     fn first_event(&mut self, driver: &dyn DeviceDriver, stream: StreamId) -> DriverResult<Option<EventId>> {
         let Some(first) = self.pending.get(&stream).and_then(VecDeque::front) else { return Ok(None) };
         if first.event.is_some() {
@@ -121,7 +115,7 @@ impl StreamUses {
         Ok(Some(event))
     }
 
-    /// Removes the stream's first pending event, which must exist, and returns its block.
+    /// Removes the stream's first pending event, which must exist. Returns its block.
     fn pop_first(&mut self, stream: StreamId) -> BlockId {
         let queue = self.pending.get_mut(&stream);
         let first = queue.and_then(VecDeque::pop_front).expect("an event has completed");

@@ -63,10 +63,10 @@ fn sizes_at_the_edges_of_the_rules_get_their_block_and_segment() {
         (MIB, MIB, 2 * MIB),
         (MIB + 1, MIB + 512, 20 * MIB),
         (10 * MIB - 512, 10 * MIB - 512, 20 * MIB),
-        // Rounded to 10 MiB, the request gets a segment of exactly its own size.
+        // Rounded to 10 MiB, the request gets a segment of that size.
         (10 * MIB - 1, 10 * MIB, 10 * MIB),
         (10 * MIB, 10 * MIB, 10 * MIB),
-        // A remainder of up to 1 MiB is not split off: the request is charged the whole segment. Here more remains.
+        // The rest is split off here, because it has more than 1 MiB. A smaller one stays with the request.
         (10 * MIB + 1, 10 * MIB + 512, 12 * MIB),
         (11 * MIB - 512, 11 * MIB - 512, 12 * MIB),
         (11 * MIB, 12 * MIB, 12 * MIB),
@@ -175,7 +175,7 @@ fn a_stream_never_gets_memory_of_another() {
     for (number, pointer) in [(1, pointers[0]), (0, pointers[1]), (2, pointers[2])] {
         assert_eq!(allocator.malloc(&driver, 4096, on(number), place).unwrap().pointer, pointer);
     }
-    // Stream 0 has no block of 4 MiB, but the streams that follow it in the pool may.
+    // Stream 0 has no block of 4 MiB. The next stream in the pool has one.
     let large = allocator.malloc(&driver, 4 << 20, on(1), place).unwrap();
     allocator.free(&driver, large);
     assert_ne!(allocator.malloc(&driver, 4 << 20, on(0), place).unwrap().pointer, large.pointer);
@@ -239,8 +239,7 @@ fn freeing_twice_is_noticed() {
     allocator.free(&driver, one);
 }
 
-/// A run with every kind of driver call: hits, splits, merges, blocks that other streams use, a retry, emptying the
-/// cache.
+/// A run with every kind of driver call: hits, splits, merges, shared blocks, a retry, and an emptied cache.
 fn exercise(allocator: &mut Allocator, driver: &FakeDriver) -> Result<(), MallocError> {
     let other = StreamId { device: 0, number: 1 };
     let mut held = Vec::new();
@@ -286,13 +285,11 @@ fn any_driver_call_may_fail_and_nothing_is_lost() {
             let allocator = &mut Allocator::default();
             let result = exercise(allocator, &driver);
             match call {
-                // Freeing cannot return an error. Recording is retried later, and only a failure of that retry is
-                // reported.
+                // Freeing cannot return an error. Recording is retried later, and only a failed retry is reported.
                 Call::CreateEvent | Call::RecordEvent => assert_eq!(result, Ok(()), "{at}"),
                 _ => assert_eq!(result, Err(MallocError::Driver(error)), "{at}"),
             }
             driver.check(allocator);
-            // The next run succeeds.
             exercise(allocator, &driver).unwrap();
             driver.check(allocator);
             allocator.empty_cache(&driver).unwrap();
@@ -343,7 +340,6 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     };
     assert_eq!(state(allocator), BlockState::ActiveAwaitingFree);
     assert_eq!(figures(allocator), [512, 1024, 1024]);
-    // The waiting block does not merge with its neighbor.
     allocator.free(&driver, neighbour);
     assert_eq!(figures(allocator), [0, 512, 512]);
     driver.advance(on(1), 1);
@@ -357,7 +353,6 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     assert_eq!(malloc(allocator, &driver, 512).unwrap().pointer, block.pointer);
     assert_eq!(figures(allocator), [1024; 3]);
     driver.check(allocator);
-    // Events are reused.
     allocator.record_stream(block, on(2));
     allocator.free(&driver, block);
     assert_eq!(driver.events(), (2, 1));
@@ -396,7 +391,6 @@ fn a_limit_counts_as_a_full_device() {
     };
     assert_eq!(error, MallocError::OutOfMemory(expected));
     assert_eq!(driver.calls(Call::Malloc), 1, "the driver is not even asked");
-    // Allocations exactly up to the limit succeed.
     malloc(allocator, &driver, 10 * MIB + 1 - 512).unwrap();
     allocator.set_allowed(0);
     assert!(matches!(malloc(allocator, &driver, 21 * MIB), Err(MallocError::OutOfMemory(_))));
@@ -412,7 +406,7 @@ fn a_late_limit_for_splitting_leaves_split_segments_whole() {
     allocator.set_settings(Settings::parse("max_split_size_mb:20").unwrap());
     let stats = *allocator.stats();
     assert_eq!((stats.oversize_allocations.current, stats.oversize_segments.current), (0, 1));
-    // 58 MiB are free beside the small block. They are not a whole segment, and cannot be returned to the driver.
+    // 58 MiB are free beside the small block, in a segment that cannot be returned to the driver.
     assert!(matches!(malloc(allocator, &driver, 90 * MIB), Err(MallocError::OutOfMemory(_))));
     driver.check(allocator);
     allocator.free(&driver, small);
@@ -441,7 +435,7 @@ fn how_long_a_hit_takes() {
     const PAIRS: u32 = 2_000_000;
     let driver = FakeDriver::default();
     let allocator = &mut Allocator::default();
-    // As in a training run: about 200 live blocks, and about 100 free ones of other sizes between them.
+    // As in a training run: about 200 live blocks, with about 100 free ones of other sizes between them.
     let blocks: Vec<_> = (0..300).map(|i| malloc(allocator, &driver, 1000 * (i % 60 + 1)).unwrap()).collect();
     blocks.into_iter().step_by(3).for_each(|block| allocator.free(&driver, block));
     for (what, bytes) in [

@@ -1,16 +1,14 @@
-//! Allocation without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of
-//! exactly its size, and each dropped tensor a `cudaFree`, which waits for the device.
+//! Allocation without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of its
+//! exact size, and each dropped tensor a `cudaFree`, which waits for the device.
 //!
-//! It is slow, but useful for debugging. Within a segment tensors lie next to each other, so a kernel that reads past
-//! the end of its input finds memory that the program may read, and no tool can detect that. Without the cache it reads
-//! past the end of an allocation, which `compute-sanitizer` reports. As in PyTorch, the statistics do not count such
-//! memory.
+//! This is slow, but useful for debugging. In a segment, a kernel that reads past its input reads other valid memory.
+//! Without the cache, `compute-sanitizer` detects it. As in PyTorch, the statistics do not count this memory.
 
 use super::{Allocation, AllocationFailure, Allocator, DeviceDriver, MallocError, is_out_of_memory};
 use crate::contract::driver::DevicePtr;
 
 impl Allocator {
-    /// Enables or disables caching for new requests. Existing allocations are returned to where they came from.
+    /// Enables or disables caching for new requests. Existing allocations return to their origin.
     pub fn enable(&mut self, value: bool) {
         self.disabled = !value;
     }
@@ -35,7 +33,7 @@ impl Allocator {
         Ok(Allocation { pointer, block: None })
     }
 
-    /// If the driver fails to free it, dropping a tensor cannot return the error; the next call will.
+    /// Dropping a tensor cannot return an error of the driver. The next call returns it.
     pub(super) fn free_uncached(&mut self, driver: &dyn DeviceDriver, pointer: DevicePtr) {
         match self.uncached.remove(&pointer) {
             Some(_) => _ = driver.free(pointer),

@@ -3,12 +3,12 @@
 use super::super::compiled;
 use super::super::execute::gemm_accesses;
 use super::super::memory::Access;
-use super::super::op::{End, Task};
 use super::super::pinned::PinnedSpace;
+use super::super::task::{End, Task};
 use super::stripes::Stripes;
 use crate::base::kernel::{Argument, Parameter};
 
-/// The name of work that is not part of a user's operation.
+/// The name of work outside a user's operation.
 pub(super) fn name_of(task: &Task) -> &'static str {
     match task {
         Task::Kernel(launch) => launch.kernel.name,
@@ -23,8 +23,7 @@ pub(super) fn name_of(task: &Task) -> &'static str {
     }
 }
 
-/// Calls `used` for each range that the work accesses, from first to last byte. The driver's own staging memory is left
-/// out: the driver orders it itself.
+/// Calls `used` for each accessed range, from first to last byte, except staging memory, which the driver orders.
 pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Access, Stripes)) {
     match task {
         Task::Kernel(launch) => {

@@ -1,11 +1,10 @@
-//! Vector clocks, which say what comes before what.
+//! Vector clocks, which record the order of work.
 
 use smallvec::SmallVec;
 
 use crate::contract::driver::OpId;
 
-/// For each actor (a stream that has had work), how far its work comes before something: all of its work with a smaller
-/// number. For an actor that the clock does not contain, none does.
+/// For each actor (a stream with work), the work that comes before something: all work with a smaller number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VectorClock(SmallVec<[OpId; 4]>);
 
@@ -14,7 +13,7 @@ impl VectorClock {
         self.0.get(actor).copied().unwrap_or(0)
     }
 
-    /// Adds the work of an actor up to that number to the work that comes before.
+    /// Adds an actor's work before number `to`.
     pub(super) fn advance(&mut self, actor: usize, to: OpId) {
         if self.0.len() <= actor {
             self.0.resize(actor + 1, 0);
@@ -22,7 +21,7 @@ impl VectorClock {
         self.0[actor] = self.0[actor].max(to);
     }
 
-    /// Adds all work that comes before something else. Returns whether any of it is new.
+    /// Adds the work of another clock. Returns whether any of it is new.
     pub(super) fn join(&mut self, other: &VectorClock) -> bool {
         let mut is_new = false;
         for (actor, to) in other.0.iter().enumerate() {

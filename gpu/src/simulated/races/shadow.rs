@@ -1,8 +1,7 @@
-//! The shadow of the memory: who used which bytes last.
+//! The shadow of the memory: the last uses of each byte.
 //!
-//! Memory is cut into pieces that were used alike. Only the uses that can still matter are kept for a piece. A use is
-//! forgotten if it comes before a later one and can race with nothing that the later one cannot race with: a read
-//! before another use, or a write before another write.
+//! Memory is divided into pieces with the same uses. A use is forgotten if it comes before a later one and can race
+//! with nothing that the later one cannot race with: a read before another use, or a write before another write.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,6 @@ use super::stripes::Stripes;
 use crate::contract::driver::OpId;
 use crate::host::scope::Place;
 
-/// A piece of work that uses a range of memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub(super) actor: usize,
@@ -21,14 +19,12 @@ pub(super) struct Use {
     pub(super) write: bool,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The parts of the range that it uses.
     pub(super) stripes: Stripes,
     pub(super) site: Site,
     /// Whether the memory now belongs to another tensor.
     pub(super) is_past: bool,
 }
 
-/// The place of a piece of work in the user's program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) operation: &'static str,
@@ -36,7 +32,7 @@ pub(super) struct Site {
 }
 
 impl Use {
-    /// Whether it comes before all work still to come.
+    /// Whether it comes before all later work.
     fn is_before(&self, before: &VectorClock) -> bool {
         self.op < before.of(self.actor)
     }
@@ -50,12 +46,12 @@ impl Use {
     }
 }
 
-/// The maximum number of uses of a piece, each of different stripes. Beyond that, the earlier ones are forgotten.
+/// The maximum number of uses of a piece, each with different stripes. Earlier ones are forgotten.
 const MOST_USES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Shadow {
-    /// By start address; pieces do not overlap.
+    /// By start address, without overlap.
     pieces: BTreeMap<u64, ShadowRange>,
 }
 
@@ -73,7 +69,7 @@ impl Shadow {
         self.pieces.clear();
     }
 
-    /// Adds a use, and calls `race` for every earlier use that it races with. `before` is what comes before it.
+    /// Adds a use, and calls `race` for every earlier use that it races with. `before` is the work before it.
     pub(super) fn add(&mut self, new: Use, before: &VectorClock, mut race: impl FnMut(&Use)) {
         // Most memory is used in the same pieces again and again.
         if let Some(piece) = self.pieces.get_mut(&new.start)
@@ -100,14 +96,13 @@ impl Shadow {
         }
     }
 
-    /// The uses of a range.
     pub(super) fn uses(&mut self, start: u64, end: u64) -> impl Iterator<Item = &mut Use> {
         self.cut(start);
         self.cut(end);
         self.pieces.range_mut(start..end.max(start)).flat_map(|(_, piece)| &mut piece.uses)
     }
 
-    /// Forgets a range that no longer belongs to anyone.
+    /// Forgets a range without an owner.
     pub(super) fn forget(&mut self, start: u64, end: u64) {
         self.cut(start);
         self.cut(end);
@@ -116,7 +111,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets uses that come before all work still to come, and uses older than `oldest`.
+    /// Forgets uses that come before all later work, and uses older than `oldest`.
     pub(super) fn prune(&mut self, before: &VectorClock, oldest: OpId) {
         self.pieces.retain(|_, piece| {
             piece.uses.retain(|used| !used.is_before(before) && used.op >= oldest);
@@ -124,7 +119,6 @@ impl Shadow {
         });
     }
 
-    /// Splits the piece that spans an address.
     fn cut(&mut self, at: u64) {
         if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
             && piece.end > at

@@ -1,26 +1,24 @@
-//! The bytes that a view covers between its first and its last.
+//! The bytes of a view between its first and its last.
 
 use smallvec::SmallVec;
 
 use crate::base::shape::{Layout, MAX_DIMS};
 use crate::base::sort;
 
-/// Evenly spaced runs of bytes that contain a view, such as some columns of a matrix. Two streams may each work on
-/// their own columns.
+/// Evenly spaced runs of bytes that contain a view. Two streams may use different columns of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stripes {
     run: u64,
-    /// The distance between the starts of two runs; 0 for a view that counts as one piece.
+    /// The distance between the starts of two runs. 0 for a single run.
     pitch: u64,
 }
 
 impl Stripes {
-    /// All bytes from the first to the last.
     pub(super) fn whole(bytes: usize) -> Stripes {
         Stripes { run: bytes as u64, pitch: 0 }
     }
 
-    /// The stripes of a view with elements of `size` bytes. A view of any other shape counts as whole.
+    /// The stripes of a view with elements of `size` bytes. A view of another shape counts as a single run.
     pub(super) fn of(view: &Layout, size: usize) -> Stripes {
         if view.is_contiguous() {
             return Stripes::whole(view.reach() * size);
@@ -28,7 +26,7 @@ impl Stripes {
         let dims = view.strides().iter().zip(view.sizes());
         let mut dims: SmallVec<[(&usize, &usize); MAX_DIMS]> = dims.filter(|(_, size)| **size > 1).collect();
         sort::few(&mut dims, |dim| *dim);
-        // The dimensions that leave no gap form a run, ...
+        // Dimensions without gaps form a run, ...
         let mut run = 1;
         let mut gaps = dims.iter().skip_while(|(stride, size)| {
             let leaves_no_gap = **stride <= run;
@@ -44,8 +42,7 @@ impl Stripes {
         }
     }
 
-    /// The number of bytes by which the runs of `other` start after those of `self`, and the pitch that both have in
-    /// common. `None` if they have no common pitch, because then the offset changes from run to run.
+    /// The bytes from the runs of `self` to those of `other`, and the common pitch. Without one, the offset varies.
     fn offset_to(&self, start: u64, other: &Stripes, other_start: u64) -> Option<(u64, u64)> {
         let pitch = self.pitch.max(other.pitch);
         let fits = |stripes: &Stripes| stripes.pitch == pitch || stripes.pitch == 0;
@@ -53,13 +50,13 @@ impl Stripes {
             .then(|| ((other_start % pitch + pitch - start % pitch) % pitch, pitch))
     }
 
-    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not overlap.
+    /// Whether all runs of `other` are in the gaps between the runs of `self`.
     pub(super) fn is_apart_from(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let between = |(offset, pitch)| self.run <= offset && offset + other.run <= pitch;
         self.offset_to(start, other, other_start).is_some_and(between)
     }
 
-    /// Whether each run of `other` lies within a run of `self`, in the range that both span.
+    /// Whether each run of `other` is within a run of `self`, in the range that both span.
     pub(super) fn covers(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let within = |(offset, _)| offset + other.run <= self.run;
         self.pitch == 0 || self.offset_to(start, other, other_start).is_some_and(within)

@@ -1,4 +1,4 @@
-//! Tests of the errors of queued work, and of what kernels see of memory.
+//! Tests of the errors of queued work, and of kernels' memory accesses.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
     let rig = Rig::one();
     let stream = rig.stream(false);
     fail(&rig);
-    // The launch has returned, and calls before the kernel's time succeed too.
+    // The launch has returned, and calls before the kernel's time succeed.
     let x = DevicePtr(0);
     rig.gpu.launch(stream, launch(&NOTHING, &[tensor(x, 0)], 0)).unwrap();
     let error = rig.gpu.synchronize(0).unwrap_err();
@@ -40,7 +40,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     let (gpu, stream) = (&rig.gpu, StreamId::default_of(0));
     let (x, other, event) = (rig.device_floats(4, 1.0), rig.stream(false), rig.event());
     gpu.launch(stream, launch(&HUNGRY, &[tensor(x, 4)], 100)).unwrap();
-    // Later work does not run, and nothing waits for it either.
+    // Later work does not run, and nothing waits for it.
     rig.fill(stream, x, 4, 2.0, 10);
     gpu.event_record(event, stream).unwrap();
     gpu.stream_wait_event(other, event).unwrap();
@@ -58,7 +58,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     assert_eq!(rig.read_device(x, 4), [1.0; 4]);
     rig.fill(stream, x, 4, 3.0, 10);
     assert_eq!(rig.read_device(x, 4), [3.0; 4]);
-    // Reporting an assertion does not end it.
+    // Returning an assertion does not clear it.
     fail(&rig);
     let error = gpu.synchronize(0).unwrap_err();
     gpu.error_returned(&error);

@@ -1,12 +1,10 @@
-//! Compares the races with those of a slow, simple model: a graph of everything that a program did, in which two uses
-//! of the same bytes race if no path leads from one to the other.
+//! Compares the races with those of a graph of steps: two uses of the same bytes race if no path connects them.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::base::error::RacingAccess;
 
-/// The steps of a program, in the order of the calls.
 #[derive(Default)]
 struct Model {
     steps: Vec<Step>,
@@ -36,7 +34,6 @@ impl Model {
         self.steps.len() - 1
     }
 
-    /// Adds work on a stream.
     fn work(&mut self, stream: StreamId, op: Option<OpId>, uses: &[(u64, u64, bool)]) -> usize {
         let mut after = vec![self.host, self.streams.get(&stream).copied()];
         for other in self.blocking.iter().filter(|other| other.device == stream.device) {
@@ -55,20 +52,19 @@ impl Model {
         self.streams.insert(stream, step);
     }
 
-    /// Adds a step of the host, which knows that the `known` steps have run.
+    /// Adds a step of the host, which comes after the `known` steps.
     fn host(&mut self, known: &[Option<usize>], uses: &[(u64, u64, bool)]) {
         let after = [known, &[self.host]].concat();
         self.host = Some(self.step(&after, None, uses));
     }
 
-    /// The work that races with the last step.
     fn racing(&self) -> Vec<Option<OpId>> {
         let Some((last, earlier)) = self.steps.split_last() else { return Vec::new() };
         let meet = |a: &Step, b: &Step| {
             a.uses.iter().any(|a| b.uses.iter().any(|b| a.0 < b.1 && b.0 < a.1 && (a.2 || b.2)))
         };
         let racing = earlier.iter().zip(&last.before).filter(|(step, before)| !**before && meet(step, last));
-        // The host's own steps come before everything later.
+        // The host's steps come before everything later.
         racing.map(|(step, _)| step.op).collect()
     }
 }
@@ -81,12 +77,10 @@ fn races_are_those_of_the_model() {
         found += with;
         clean += without;
     }
-    // Some programs race and some do not.
     assert!(found > 3_000 && clean > 3_000, "{found} {clean}");
 }
 
-/// Runs a pseudo-random program and compares after each step. Returns how many steps raced, and how many steps that use
-/// memory did not.
+/// Compares after each step of a pseudo-random program. Counts the steps with races, and those with uses but no race.
 fn compare(seed: u64) -> (usize, usize) {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let gpu = &rig.gpu;
@@ -233,7 +227,6 @@ fn compare(seed: u64) -> (usize, usize) {
     (tally.raced, tally.clean)
 }
 
-/// The progress of the comparison.
 #[derive(Default)]
 struct Tally {
     steps: usize,
@@ -243,7 +236,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks that a race is found for the last step if it has one, and only with work that it races with.
+    /// Checks that a race of the last step is found, and only with work that it races with.
     fn compare(&mut self, rig: &Rig, model: &Model) {
         if self.steps == model.steps.len() {
             return;

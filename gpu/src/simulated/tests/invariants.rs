@@ -1,10 +1,9 @@
-//! Tests of what holds for every program.
+//! Tests of properties of every program.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// The trace of a program.
 struct Trace {
     spans: Vec<Span>,
     blocking: Vec<StreamId>,

@@ -66,7 +66,7 @@ fn two(profile: &'static Profile) -> Rig {
     Rig::new(SimulatedOptions { profile, count: 2, ..options() })
 }
 
-/// Copies from device 0 to device 1 after a kernel, and returns the engines that did it.
+/// Copies from device 0 to device 1 after a kernel. Returns the engines of the copy.
 fn copy_across(rig: &Rig) -> (Vec<(usize, Engine)>, Vec<OpId>) {
     let (x, y) = (rig.device_floats_on(0, 1000, 1.0), rig.device_floats_on(1, 1000, 0.0));
     let stream = rig.stream(false);
@@ -108,7 +108,6 @@ fn peers_copy_straight_once_it_is_enabled() {
     assert_eq!(engines, [(0, Engine::Compute), (0, Engine::Peer), (1, Engine::DeviceToHost)]);
 }
 
-/// The time that 64 MiB take from device 0 to device 1.
 fn time_across(profile: &'static Profile) -> u64 {
     let rig = two(profile);
     if rig.gpu.can_access_peer(0, 1).unwrap() {
@@ -129,7 +128,7 @@ fn nvlink_is_faster_than_pci_express_which_is_faster_than_through_the_host() {
         let figure = Figure { value: peer, ..profile::H200.peer };
         Box::leak(Box::new(Profile { key: "made", peer: figure, link, ..profile::H200.clone() }))
     };
-    // H200s; the same on PCI Express, as fast as their connection to the host; and the same without peers.
+    // H200s with NVLink, with PCI Express as fast as to the host, and without peers.
     let h200 = &profile::H200;
     let pcie = card(h200.pinned_to_device.value, Link::Pix);
     let times = [h200, pcie, card(0.0, Link::Phb)].map(time_across);
@@ -140,7 +139,7 @@ fn nvlink_is_faster_than_pci_express_which_is_faster_than_through_the_host() {
         assert!((*time as f64 - expected).abs() < 2.0, "{times:?} {expected}"); // Each is truncated to integer nanoseconds.
     }
     assert!(times.is_sorted(), "{times:?}");
-    // A T4 has its peers on PCI Express. Through the host, the copy would take longer.
+    // A T4's peers are on PCI Express. Through the host, the copy would take longer.
     let t4 = &profile::T4;
     let staged = Profile { key: "made", peer: Figure { value: 0.0, ..t4.peer }, ..t4.clone() };
     assert!(time_across(t4) < time_across(Box::leak(Box::new(staged))));
@@ -199,7 +198,7 @@ static NOTHING_WITH_TWO: KernelDef = elementwise(
 fn launch_costs() {
     const LAUNCHES: u64 = 1_000_000;
     let rig = Rig::one();
-    // With two streams, each has its own tensors, and nothing ever waits.
+    // With two streams, each has separate tensors, and nothing waits.
     let memory = rig.device_floats(128 * 600, 0.0);
     for streams in [[StreamId::default_of(0); 2], [rig.stream(false), rig.stream(false)]] {
         let start = std::time::Instant::now();

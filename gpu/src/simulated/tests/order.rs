@@ -226,7 +226,7 @@ fn a_wait_for_work_that_can_never_run_is_an_error() {
         let mut state = rig.gpu.state();
         let index = state.devices[0].streams[a.number as usize];
         let other = state.devices[0].streams[b.number as usize];
-        // Each stream first has something to do, so that the other finds something to wait for.
+        // Each stream first needs work, so that the other has something to wait for.
         for (stream, other) in [(index, other), (other, index)] {
             state.submit(stream, None, 0, Task::Record(EventId(0))).unwrap();
             state.submit(stream, None, 0, Task::Wait { stream: other, op: 1_000, asked: 0 }).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of data races: planted races are found under every seed, and correct programs are clean under all of them.
+//! Tests of data races: planted races are found under every seed, and correct programs have none.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,6 @@ impl Rig {
         }
     }
 
-    /// Reads one tensor and writes another.
     fn add_one(&self, stream: StreamId, x: DevicePtr, y: DevicePtr) {
         self.gpu.launch(stream, launch(&ADD_ONE, &[tensor(x, COUNT), tensor(y, COUNT)], 20)).unwrap();
     }
@@ -40,11 +39,10 @@ impl Rig {
     }
 }
 
-/// A program that is correct if `ordered`. It has two non-blocking streams, and the host does something else for
-/// `pause`.
+/// A program with two non-blocking streams, correct if `ordered`. The host works for `pause`.
 type Program = fn(&Rig, streams: [StreamId; 2], pause: u64, ordered: bool);
 
-/// The programs, each with its error if it is not ordered.
+/// Each with its error if it is not ordered.
 const PROGRAMS: [(&str, RaceKind, Program); 12] = [
     (
         "the host reads what a copy may still be writing",
@@ -114,7 +112,7 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
             rig.fill(a, x, COUNT, 1.0, 20);
             rig.order(a, b, true);
             rig.add_one(b, x, y);
-            // The tensor is dropped. `record_stream` keeps its memory until the other stream is done.
+            // The tensor is dropped. `record_stream` keeps its memory until the other stream has finished.
             rig.gpu.event_record(event, b).unwrap();
             rig.clock.advance(pause);
             while ordered && !rig.gpu.event_query(event).unwrap() {}
@@ -169,11 +167,9 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
     }),
 ];
 
-/// Runs a program and returns its races.
 fn run(program: Program, seed: u64, ordered: bool) -> Vec<Race> {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let streams = [rig.stream(false), rig.stream(false)];
-    // The pause ranges from zero to far longer than all the work.
     program(&rig, streams, seed % 5 * 30 * MICROSECOND, ordered);
     rig.gpu.synchronize(0).unwrap();
     rig.gpu.synchronize(1).unwrap();
@@ -228,7 +224,7 @@ fn a_race_knows_who_raced_for_what() {
     );
 }
 
-/// Writes a tensor on one stream and reads it on another, each on a line of its own. Returns the lines.
+/// Writes a tensor on one stream and reads it on another. Returns both lines.
 fn racing_lines(rig: &Rig) -> [u32; 2] {
     let (x, y) = (rig.device_floats(COUNT, 0.0), rig.device_floats(COUNT, 0.0));
     let (a, b) = (rig.stream(false), rig.stream(false));
@@ -401,7 +397,7 @@ fn what_is_kept_does_not_grow_with_the_program() {
     }
     assert_eq!(rig.races(), []);
     assert!((100..4_000).contains(&most), "{most}");
-    // If nobody ever waits, the latest use of each piece is kept.
+    // Without waits, the latest use of each piece is kept.
     rig.gpu.synchronize(0).unwrap();
     for round in 0..20_000u64 {
         rig.gpu.memset(a, DevicePtr(x.0 + 8 * (round % 100)), 0, 8).unwrap();

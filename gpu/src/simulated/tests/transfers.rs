@@ -46,7 +46,7 @@ fn pinned_contents_are_read_when_the_copy_runs_and_kernel_arguments_when_it_is_q
     assert_eq!(rig.read_device(device, 4), [5.0, 5.0, 6.0, 6.0]);
 }
 
-/// What a copy on one stream finds of the result of a kernel on another, with or without an event.
+/// The part of a kernel's result that a copy on another stream finds, with or without an event.
 fn unordered_copy(seed: Option<u64>, event: bool) -> (usize, usize) {
     const COUNT: usize = 1 << 18;
     let rig = Rig::new(SimulatedOptions { seed, ..options() });

@@ -66,7 +66,8 @@ pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
     KC * lanes.next_multiple_of(2 * T::tile()[1])
 }
 
-macro_rules! lanes {
+/// `impl_lanes!(f32, __m512, __m256, Floats)`: the element, and its vectors with AVX-512, with AVX2, and elsewhere.
+macro_rules! impl_lanes {
     ($element:ty, $avx512:ident, $avx2:ident, $portable:ident) => {
         impl Lanes for $element {
             fn tile() -> [usize; 2] {
@@ -123,8 +124,8 @@ macro_rules! lanes {
         }
     };
 }
-lanes!(f32, __m512, __m256, Floats);
-lanes!(f64, __m512d, __m256d, Doubles);
+impl_lanes!(f32, __m512, __m256, Floats);
+impl_lanes!(f64, __m512d, __m256d, Doubles);
 
 const PORTABLE_ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
 const PORTABLE_FEW: usize = PORTABLE_ROWS / 2;

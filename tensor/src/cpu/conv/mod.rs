@@ -28,8 +28,7 @@ use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool;
 use crate::cpu::reserve::collect;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 
 use axis::Axis;
 use lanes::Lanes;

@@ -166,7 +166,7 @@ unsafe impl<T: GemmElement> Vector for [T; 4] {
 mod wasm {
     use std::arch::wasm32::*;
 
-    macro_rules! vector {
+    macro_rules! impl_vector {
         ($vector:ident: $lanes:literal of $element:ty, $splat:ident $add:ident $mul:ident, $transpose:ident) => {
             #[derive(Clone, Copy)]
             pub(crate) struct $vector(v128);
@@ -218,8 +218,8 @@ mod wasm {
         };
     }
 
-    vector!(Floats: 4 of f32, f32x4_splat f32x4_add f32x4_mul, transpose_f32);
-    vector!(Doubles: 2 of f64, f64x2_splat f64x2_add f64x2_mul, transpose_f64);
+    impl_vector!(Floats: 4 of f32, f32x4_splat f32x4_add f32x4_mul, transpose_f32);
+    impl_vector!(Doubles: 2 of f64, f64x2_splat f64x2_add f64x2_mul, transpose_f64);
 
     #[inline(always)]
     unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
@@ -257,7 +257,7 @@ mod wasm {
 mod x86 {
     use std::arch::x86_64::*;
 
-    macro_rules! vector {
+    macro_rules! impl_vector {
         ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident
          $mul_add:ident,
          $transpose:ident of $square:literal) => {
@@ -311,13 +311,13 @@ mod x86 {
         };
     }
 
-    vector!(__m512: 16 of f32, _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
+    impl_vector!(__m512: 16 of f32, _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
         transpose_f32 of 8);
-    vector!(__m512d: 8 of f64, _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
+    impl_vector!(__m512d: 8 of f64, _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_fmadd_pd,
         transpose_f64 of 4);
-    vector!(__m256: 8 of f32, _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
+    impl_vector!(__m256: 8 of f32, _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
         transpose_f32 of 8);
-    vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
+    impl_vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
         transpose_f64 of 4);
 
     /// Each register takes four elements of row `i` and four of row `i + 4`. Two 4×4 squares remain to be transposed.

@@ -19,7 +19,7 @@ impl<'a> From<&'a Tensor> for KernelArgument<'a> {
     }
 }
 
-macro_rules! numbers {
+macro_rules! impl_from_integers {
     ($($Int:ident)+) => {
         $(impl From<$Int> for KernelArgument<'_> {
             fn from(number: $Int) -> Self {
@@ -29,7 +29,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(bool i32 u32 i64 u64 usize);
+impl_from_integers!(bool i32 u32 i64 u64 usize);
 
 impl From<f32> for KernelArgument<'_> {
     fn from(number: f32) -> Self {
@@ -63,7 +63,7 @@ impl<'a> KernelArguments<'a> for &[KernelArgument<'a>] {
     }
 }
 
-macro_rules! tuples {
+macro_rules! impl_kernel_arguments_for_tuples {
     ($First:ident $($Rest:ident)*) => {
         impl<'a, $First: Into<KernelArgument<'a>>, $($Rest: Into<KernelArgument<'a>>),*> KernelArguments<'a>
             for ($First, $($Rest,)*)
@@ -74,11 +74,11 @@ macro_rules! tuples {
                 smallvec![$First.into(), $($Rest.into()),*]
             }
         }
-        tuples!($($Rest)*);
+        impl_kernel_arguments_for_tuples!($($Rest)*);
     };
     () => {};
 }
-tuples!(A B C D E F G H I J K L);
+impl_kernel_arguments_for_tuples!(A B C D E F G H I J K L);
 
 /// The size of a grid in blocks, or of a block in threads (`dim3`): one to three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ impl Dim3 {
     }
 }
 
-/// A size outside u32 becomes 0, which no device launches.
-macro_rules! sizes {
+/// A size that no device launches becomes 0, which none launches either.
+macro_rules! impl_dim3_from {
     ($($Int:ident)+) => {
         $(impl From<$Int> for Dim3 {
             fn from(x: $Int) -> Dim3 {
@@ -119,4 +119,4 @@ macro_rules! sizes {
     };
 }
 
-sizes!(i32 u32 usize);
+impl_dim3_from!(i32 u32 usize);

@@ -13,10 +13,11 @@ use todevice_gpu::contract::interpreter::KernelInterpreter;
 
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::enter::enter_uncharged;
 use crate::error::Result;
 use crate::gpu::runtime::Cuda;
-use crate::gpu::{check_ordinal, current_index, current_stream, of_machine};
+use crate::gpu::{check_ordinal, current_index, of_machine};
+use crate::host_context::HostContext;
+use crate::operation::enter_uncharged;
 use crate::tensor::{Tensor, pointer_of};
 pub use arguments::{Dim3, KernelArgument, KernelArguments};
 use error::KernelError;
@@ -134,7 +135,7 @@ impl CompiledKernel {
             shared_mem: shared_mem as u32,
             arguments,
         };
-        let stream = current_stream::current(self.cuda.machine(), self.device);
+        let stream = HostContext::current_stream(self.cuda.machine(), self.device);
         self.cuda.launch_compiled(stream, launch)?;
         for (parameter, argument) in self.parameters.iter().zip(args) {
             if let (ParameterKind::Pointer { is_const: false, .. }, KernelArgument::Tensor(tensor)) =

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::pool::{Grid, Windows};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 /// Writes an image (c, h, w), padded with zeros, as columns, one per output position: (c·r·s, p·q).
@@ -37,12 +37,16 @@ fn grid(shape: &ConvShape) -> Grid {
 }
 
 rows! {
-    IM2COL: row!("im2col", floats, [
-        In(T), Out(T), Block(Windows), Block(Windows),
-    ], Indexed, Cheap, im2col_twin::<T>).refused_as("slow_conv2d_cuda");
-    COL2IM: row!("col2im", floats, [
-        In(T), Out(T), Block(Windows), Block(Windows),
-    ], Indexed, Cheap, col2im_twin::<T>).refused_as("slow_conv2d_cuda");
+    static IM2COL: Row = row! {
+        name: "im2col", refused_as: "slow_conv2d_cuda", types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T), Block(Windows), Block(Windows)],
+        twin: im2col_twin::<T>,
+    };
+    static COL2IM: Row = row! {
+        name: "col2im", refused_as: "slow_conv2d_cuda", types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T), Block(Windows), Block(Windows)],
+        twin: col2im_twin::<T>,
+    };
 }
 
 fn im2col_twin<T: Pod + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {

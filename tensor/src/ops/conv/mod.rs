@@ -13,8 +13,7 @@ use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::conv::run_conv_with_bias;
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::error::{DeviceMismatch, Error, LayoutError, Result};
+use crate::error::{DTypeError, DeviceMismatch, Error, LayoutError, Result, not_implemented};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::ops::access::access;
@@ -26,8 +25,8 @@ use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
-    CONV2D: Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
-    CONVOLUTION: Operation::new("conv2d")
+    static CONV2D: Operation = Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
+    static CONVOLUTION: Operation = Operation::new("conv2d")
         .node("ConvolutionBackward0")
         .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
         .autocast(CastPolicy::LowerPrecision);

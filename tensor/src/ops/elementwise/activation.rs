@@ -3,11 +3,11 @@
 
 use smallvec::SmallVec;
 
-use super::fused::{FusedOp, run};
+use super::fused::run;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{FusedOp, Row, row};
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 
@@ -18,21 +18,6 @@ struct Activation {
 }
 
 impl Activation {
-    const fn new(kernel: Row, node: &'static str, backward: Row) -> Activation {
-        let operation = Operation::new(kernel.name).node(node);
-        Activation { operation, kernel, backward: FusedOp::new(backward) }
-    }
-
-    const fn in_f32_on_cuda(self) -> Activation {
-        Activation { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
-    }
-
-    /// A second way to compute the same operation.
-    const fn called(self, name: &'static str, backward: &'static str) -> Activation {
-        let operation = Operation { name, ..self.operation };
-        Activation { operation, backward: self.backward.called(backward), ..self }
-    }
-
     #[track_caller]
     fn of(&'static self, x: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::apply(Activated { activation: self, numbers: numbers.into() }, [x])
@@ -60,8 +45,9 @@ impl Function<1> for Activated {
     }
 }
 
+/// Lists activations in `ROWS` and `OPERATIONS`, each with its backward. They themselves are plain statics.
 macro_rules! activations {
-    ($($NAME:ident: $activation:expr;)+) => {
+    ($(static $NAME:ident: Activation = $activation:expr;)+) => {
         $(static $NAME: Activation = $activation;)+
 
         pub(in crate::ops) const ROWS: &[&Row] = &[$(&$NAME.kernel, &$NAME.backward.kernel),+];
@@ -126,56 +112,88 @@ impl Tensor {
 }
 
 activations! {
-    SOFTPLUS: Activation::new(
-        row!("softplus", floats, Costly, |x: T, beta: C, threshold: C| -> T {{
-            let scaled = x * beta;
-            if scaled > threshold { x } else { log_of_one_and(Float::exp(scaled)) / beta }
-        }}).refused_as("softplus_cpu"),
-        "SoftplusBackward0",
-        row!("softplus_backward", floats, Costly, |grad: T, x: T, beta: C, threshold: C| -> T {{
-            let scaled = x * beta;
-            let power = Float::exp(scaled);
-            if scaled > threshold { grad } else { grad * power / (power + 1.0) }
-        }}),
-    ).in_f32_on_cuda();
-    // PyTorch divides, too. Far below 0 the quotient is −0 before the product with the sigmoid is.
-    SILU: Activation::new(
-        row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu"),
-        "SiluBackward0",
-        row!("silu_backward", floats, Costly, |grad: T, x: T| -> T {{
-            let sigmoid = 1.0 / (1.0 + Float::exp(-x));
-            grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
-        }}),
-    );
-    LEAKY_RELU: Activation::new(
-        row!("leaky_relu", floats, Cheap, |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } })
-            .refused_as("leaky_relu_cpu"),
-        "LeakyReluBackward0",
-        row!("leaky_relu_backward", floats, Cheap, |grad: T, x: T, slope: C| -> T {
-            if x > 0.0 { grad } else { grad * slope }
+    static SOFTPLUS: Activation = Activation {
+        operation: Operation::new("softplus").node("SoftplusBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! {
+            name: "softplus", refused_as: "softplus_cpu", types: floats, cost: Costly,
+            element: |x: T, beta: C, threshold: C| -> T {
+                let scaled = x * beta;
+                if scaled > threshold { x } else { log_of_one_and(Float::exp(scaled)) / beta }
+            },
+        },
+        backward: FusedOp::new(row! {
+            name: "softplus_backward", types: floats, cost: Costly,
+            element: |grad: T, x: T, beta: C, threshold: C| -> T {
+                let scaled = x * beta;
+                let power = Float::exp(scaled);
+                if scaled > threshold { grad } else { grad * power / (power + 1.0) }
+            },
         }),
-    );
-    GELU: Activation::new(
-        row!("gelu", floats, Costly, |x: T| -> T { x * Float::normal_cdf(x) }).refused_as("GeluKernelImpl"),
-        "GeluBackward0",
+    };
+    // A division, as in PyTorch: far below 0 it is already −0 where the product with the sigmoid is not.
+    static SILU: Activation = Activation {
+        operation: Operation::new("silu").node("SiluBackward0"),
+        kernel: row! {
+            name: "silu", refused_as: "silu_cpu", types: floats, cost: Costly,
+            element: |x: T| -> T { x / (1.0 + Float::exp(-x)) },
+        },
+        backward: FusedOp::new(row! {
+            name: "silu_backward", types: floats, cost: Costly,
+            element: |grad: T, x: T| -> T {
+                let sigmoid = 1.0 / (1.0 + Float::exp(-x));
+                grad * sigmoid * (1.0 + x * (1.0 - sigmoid))
+            },
+        }),
+    };
+    static LEAKY_RELU: Activation = Activation {
+        operation: Operation::new("leaky_relu").node("LeakyReluBackward0"),
+        kernel: row! {
+            name: "leaky_relu", refused_as: "leaky_relu_cpu", types: floats, cost: Cheap,
+            element: |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } },
+        },
+        backward: FusedOp::new(row! {
+            name: "leaky_relu_backward", types: floats, cost: Cheap,
+            element: |grad: T, x: T, slope: C| -> T {
+                if x > 0.0 { grad } else { grad * slope }
+            },
+        }),
+    };
+    static GELU: Activation = Activation {
+        operation: Operation::new("gelu").node("GeluBackward0"),
+        kernel: row! {
+            name: "gelu", refused_as: "GeluKernelImpl", types: floats, cost: Costly,
+            element: |x: T| -> T { x * Float::normal_cdf(x) },
+        },
         // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π).
-        row!("gelu_backward", floats, Costly, |grad: T, x: T| -> T {{
-            let density = Float::exp(-0.5 * x * x) * (0.5 * SLOPE) as T;
-            grad * (Float::normal_cdf(x) + x * density)
-        }}),
-    );
-    GELU_TANH: Activation::new(
-        row!("gelu_tanh", floats, Costly, |x: T| -> T {
-            0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
-        }).refused_as("GeluKernelImpl"),
-        "GeluBackward0",
-        row!("gelu_tanh_backward", floats, Costly, |grad: T, x: T| -> T {{
-            let square = x * x;
-            let tanh = Float::tanh(SLOPE as T * (x + CUBE as T * (square * x)));
-            let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
-            grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
-        }}),
-    ).called("gelu", "gelu_backward");
+        backward: FusedOp::new(row! {
+            name: "gelu_backward", types: floats, cost: Costly,
+            element: |grad: T, x: T| -> T {
+                let density = Float::exp(-0.5 * x * x) * (0.5 * SLOPE) as T;
+                grad * (Float::normal_cdf(x) + x * density)
+            },
+        }),
+    };
+    static GELU_TANH: Activation = Activation {
+        operation: Operation::new("gelu").node("GeluBackward0"),
+        kernel: row! {
+            name: "gelu_tanh", refused_as: "GeluKernelImpl", types: floats, cost: Costly,
+            element: |x: T| -> T {
+                0.5 * x * (1.0 + Float::tanh(SLOPE as T * (x + CUBE as T * (x * x * x))))
+            },
+        },
+        backward: FusedOp {
+            operation: Operation::new("gelu_backward"),
+            kernel: row! {
+                name: "gelu_tanh_backward", types: floats, cost: Costly,
+                element: |grad: T, x: T| -> T {
+                    let square = x * x;
+                    let tanh = Float::tanh(SLOPE as T * (x + CUBE as T * (square * x)));
+                    let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
+                    grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
+                },
+            },
+        },
+    };
 }
 
 /// √(2/π), and the coefficient of x³: tanh(√(2/π) · (x + 0.044715 · x³)) approximates erf(x / √2).

@@ -2,14 +2,13 @@
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
-use super::fused::table;
 use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{Row, row, table};
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
@@ -29,24 +28,7 @@ pub(super) struct Binary {
 type Gradients = fn(&Saved<2>, &Tensor) -> Result<[Option<Tensor>; 2]>;
 
 impl Binary {
-    const fn new(
-        kernel: Row,
-        node: &'static str,
-        save: fn(&mut Context<2>, [&Tensor; 2]),
-        gradients: Gradients,
-    ) -> Binary {
-        Binary {
-            operation: Operation::new(kernel.name).node(node),
-            kernel,
-            bool_kernel: None,
-            by_number: None,
-            check_bools: None,
-            makes_floats: false,
-            save,
-            gradients,
-        }
-    }
-
+    /// The dtype of the result.
     pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
         if let Some(check) = self.check_bools {
             let b = match b {
@@ -182,9 +164,19 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
     })
 }
 
+/// Declares operations with their methods, and lists them in `ROWS` and `OPERATIONS`.
+///
+/// `fn add, add_ => static ADD: Binary = …;` is the static, and
+///
+/// ```text
+/// impl Tensor {
+///     pub fn add(&self, other: impl Into<Operand>) -> Result<Tensor> { binary(&ADD, self, other.into()) }
+///     pub fn add_(&self, other: impl Into<Operand>) -> Result<Tensor> { binary_(&ADD, self, other.into()) }
+/// }
+/// ```
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
-        table! { $(pub(super) $NAME: Binary = $op;)* }
+    ($($(#[$doc:meta])* fn $name:ident, $in_place:ident => static $NAME:ident: Binary = $op:expr;)*) => {
+        table! { $(pub(super) static $NAME: Binary = $op;)* }
 
         impl Tensor {
             $(
@@ -205,84 +197,98 @@ macro_rules! binary {
 }
 
 binary! {
-    /// Computes `self + other`.
-    add, add_: ADD = Binary {
+    /// `self + other`.
+    fn add, add_ => static ADD: Binary = Binary {
+        operation: Operation::new("add").node("AddBackward0"),
+        kernel: row! { name: "add", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.plus(b) } },
         bool_kernel: Some(&MAXIMUM.kernel),
-        ..Binary::new(
-            row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) }),
-            "AddBackward0",
-            |_, _| {},
-            |saved, grad| Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone()))),
-        )
+        by_number: None,
+        check_bools: None,
+        makes_floats: false,
+        save: |_, _| {},
+        gradients: |saved, grad| {
+            Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone())))
+        },
     };
-    /// Computes `self - other`.
-    sub, sub_: SUB = Binary {
+    /// `self - other`.
+    fn sub, sub_ => static SUB: Binary = Binary {
+        operation: Operation::new("sub").node("SubBackward0"),
+        kernel: row! { name: "sub", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.minus(b) } },
+        bool_kernel: None,
+        by_number: None,
         check_bools: Some(|bools| match bools {
             0 => Ok(()),
             1 => Err(ElementwiseError::SubtractBool.into()),
             _ => Err(ElementwiseError::SubtractTwoBools.into()),
         }),
-        ..Binary::new(
-            row!("sub", numbers, Cheap, |a: T, b: T| -> T { a.minus(b) }),
-            "SubBackward0",
-            |_, _| {},
-            |saved, grad| Ok([
+        makes_floats: false,
+        save: |_, _| {},
+        gradients: |saved, grad| {
+            Ok([
                 saved.needs_input_grad(0).then(|| grad.clone()),
                 saved.needs_input_grad(1).then(|| grad.neg()).transpose()?,
-            ]),
-        )
+            ])
+        },
     };
-    /// Computes `self * other`.
-    mul, mul_: MUL = Binary {
+    /// `self * other`.
+    fn mul, mul_ => static MUL: Binary = Binary {
+        operation: Operation::new("mul").node("MulBackward0"),
+        kernel: row! { name: "mul", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.times(b) } },
         bool_kernel: Some(&MINIMUM.kernel),
         by_number: Some(&MUL_NUMBER),
-        ..Binary::new(
-            row!("mul", numbers, Cheap, |a: T, b: T| -> T { a.times(b) }),
-            "MulBackward0",
-            |ctx, [a, b]| {
-                let [needs_a, needs_b] = [0, 1].map(|input| ctx.needs_input_grad(input));
-                ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
-            },
-            |saved, grad| {
-                let [a, b] = saved.optional_tensors()?;
-                Ok([b.map(|b| grad.mul(&b)).transpose()?, a.map(|a| grad.mul(&a)).transpose()?])
-            },
-        )
+        check_bools: None,
+        makes_floats: false,
+        save: |ctx, [a, b]| {
+            let [needs_a, needs_b] = [0, 1].map(|input| ctx.needs_input_grad(input));
+            ctx.save_for_backward([needs_b.then_some(a), needs_a.then_some(b)]);
+        },
+        gradients: |saved, grad| {
+            let [a, b] = saved.optional_tensors()?;
+            Ok([b.map(|b| grad.mul(&b)).transpose()?, a.map(|a| grad.mul(&a)).transpose()?])
+        },
     };
-    /// Computes `self / other`. Integers give floats.
-    div, div_: DIV = Binary {
+    /// `self / other`; a float for integers, too.
+    fn div, div_ => static DIV: Binary = Binary {
+        operation: Operation::new("div").node("DivBackward0"),
+        kernel: row! { name: "div", types: floats, cost: Costly, element: |a: T, b: T| -> T { a / b } },
+        bool_kernel: None,
         by_number: Some(&DIV_NUMBER),
+        check_bools: None,
         makes_floats: true,
-        ..Binary::new(
-            row!("div", floats, Costly, |a: T, b: T| -> T { a / b }),
-            "DivBackward0",
-            |ctx, [a, b]| {
-                let needs_b = ctx.needs_input_grad(1);
-                ctx.save_for_backward([needs_b.then_some(a), Some(b)]);
-            },
-            |saved, grad| {
-                let [a, b] = saved.optional_tensors()?;
-                let b = b.expect("the divisor is always saved");
-                Ok([
-                    saved.needs_input_grad(0).then(|| grad.div(&b)).transpose()?,
-                    // d(a/b)/db = −(a/b)/b
-                    a.map(|a| grad.neg()?.mul(&a.div(&b)?.div(&b)?)).transpose()?,
-                ])
-            },
-        )
+        save: |ctx, [a, b]| {
+            let needs_b = ctx.needs_input_grad(1);
+            ctx.save_for_backward([needs_b.then_some(a), Some(b)]);
+        },
+        gradients: |saved, grad| {
+            let [a, b] = saved.optional_tensors()?;
+            let b = b.expect("the divisor is always saved");
+            Ok([
+                saved.needs_input_grad(0).then(|| grad.div(&b)).transpose()?,
+                // d(a/b)/db = −(a/b)/b
+                a.map(|a| grad.neg()?.mul(&a.div(&b)?.div(&b)?)).transpose()?,
+            ])
+        },
     };
-    /// Returns the larger of two elements, NaN if either is NaN.
-    maximum, maximum_: MAXIMUM = Binary::new(
-        row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) }),
-        "MaximumBackward0",
-        |ctx, operands| ctx.save_for_backward(operands),
-        |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
-    );
-    /// Returns the smaller of two elements, NaN if either is NaN.
-    minimum, minimum_: MINIMUM = Binary::new(
-        row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
-        "MinimumBackward0",
-        |ctx, operands| ctx.save_for_backward(operands),
-        |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.gt(b)?, a.lt(b)?])),
-    );
+    /// The larger of the two; NaN if either is.
+    fn maximum, maximum_ => static MAXIMUM: Binary = Binary {
+        operation: Operation::new("maximum").node("MaximumBackward0"),
+        kernel: row! { name: "maximum", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.larger(b) } },
+        bool_kernel: None,
+        by_number: None,
+        check_bools: None,
+        makes_floats: false,
+        save: |ctx, operands| ctx.save_for_backward(operands),
+        gradients: |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
+    };
+    /// The smaller of the two; NaN if either is.
+    fn minimum, minimum_ => static MINIMUM: Binary = Binary {
+        operation: Operation::new("minimum").node("MinimumBackward0"),
+        kernel: row! { name: "minimum", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.smaller(b) } },
+        bool_kernel: None,
+        by_number: None,
+        check_bools: None,
+        makes_floats: false,
+        save: |ctx, operands| ctx.save_for_backward(operands),
+        gradients: |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.gt(b)?, a.lt(b)?])),
+    };
 }

@@ -11,8 +11,14 @@ use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    pub(super) MUL_NUMBER: row!("mul_number", halves, Cheap, |x: T, n: f64| -> T { x * n as f32 });
-    pub(super) DIV_NUMBER: row!("div_number", halves, Costly, |x: T, n: f64| -> T { x / n as f32 });
+    pub(super) static MUL_NUMBER: Row = row! {
+        name: "mul_number", types: halves, cost: Cheap,
+        element: |x: T, n: f64| -> T { x * n as f32 },
+    };
+    pub(super) static DIV_NUMBER: Row = row! {
+        name: "div_number", types: halves, cost: Costly,
+        element: |x: T, n: f64| -> T { x / n as f32 },
+    };
 }
 
 #[derive(Clone, Copy)]

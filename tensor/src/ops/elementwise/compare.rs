@@ -3,12 +3,11 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::fused::{FusedOp, table};
 use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
-use crate::ops::row::row;
+use crate::ops::row::{FusedOp, row, table};
 use crate::ops::{self, ArgumentNames};
 use crate::scope;
 use crate::tensor::Tensor;
@@ -24,13 +23,15 @@ fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<T
     })
 }
 
+/// Declares comparisons with their methods.
+///
+/// `fn eq => static EQ: FusedOp = …;` is the static, and
+/// `impl Tensor { pub fn eq(&self, other: impl Into<Operand>) -> Result<Tensor> { compare(&EQ, self, other.into()) } }`.
 macro_rules! compare {
-    ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
-        table! { $($NAME: FusedOp = FusedOp::new($kernel);)* }
+    ($($(#[$doc:meta])* fn $name:ident => static $NAME:ident: FusedOp = $op:expr;)*) => {
+        table! { $(static $NAME: FusedOp = $op;)* }
 
-        const EQUAL_ARGUMENTS: ArgumentNames = ArgumentNames { method: "wrapper_CUDA__equal", names: &["self", "other"] };
-
-impl Tensor {
+        impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
@@ -43,18 +44,36 @@ impl Tensor {
 }
 
 compare! {
-    /// Compares `self == other` element by element.
-    eq: EQ = row!("eq", numbers, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 });
-    /// Compares `self != other`. NaN differs from everything, even from NaN.
-    ne: NE = row!("ne", numbers, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 });
-    /// Compares `self < other`.
-    lt: LT = row!("lt", numbers, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 });
-    /// Compares `self <= other`.
-    le: LE = row!("le", numbers, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 });
-    /// Compares `self > other`.
-    gt: GT = row!("gt", numbers, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 });
-    /// Compares `self >= other`.
-    ge: GE = row!("ge", numbers, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 });
+    /// `self == other`, element by element.
+    fn eq => static EQ: FusedOp = FusedOp::new(row! {
+        name: "eq", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a == b) as u8 },
+    });
+    /// `self != other`. NaN differs from everything, itself included.
+    fn ne => static NE: FusedOp = FusedOp::new(row! {
+        name: "ne", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a != b) as u8 },
+    });
+    /// `self < other`.
+    fn lt => static LT: FusedOp = FusedOp::new(row! {
+        name: "lt", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a < b) as u8 },
+    });
+    /// `self <= other`.
+    fn le => static LE: FusedOp = FusedOp::new(row! {
+        name: "le", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a <= b) as u8 },
+    });
+    /// `self > other`.
+    fn gt => static GT: FusedOp = FusedOp::new(row! {
+        name: "gt", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a > b) as u8 },
+    });
+    /// `self >= other`.
+    fn ge => static GE: FusedOp = FusedOp::new(row! {
+        name: "ge", types: numbers, cost: Cheap,
+        element: |a: T, b: T| -> u8 { (a >= b) as u8 },
+    });
 }
 
 impl Tensor {
@@ -74,7 +93,8 @@ impl Tensor {
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         let _scope = scope::operation("equal", Location::caller());
-        ops::same_device("equal", Some(EQUAL_ARGUMENTS), &[self, other])?;
+        let arguments = ArgumentNames { method: "wrapper_CUDA__equal", names: &["self", "other"] };
+        ops::same_device("equal", Some(arguments), &[self, other])?;
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 

@@ -1,12 +1,18 @@
+//! Conversion between dtypes.
+
+use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
-use crate::cpu::simd::kernel;
-use crate::dtype::{DType, Element};
+use crate::cpu::simd::vectorized;
+use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Cost, KernelDef};
+use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, TwinResult};
+use crate::ops::launch::launch;
 use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
 use crate::ops::row::{Row, row, rows};
+use crate::ops::{self, Operation, operations};
+use crate::tensor::Tensor;
 
 /// Converts a number to another type, as PyTorch does on the CPU.
 ///
@@ -16,7 +22,7 @@ pub(crate) trait Convert<To> {
     fn convert(self) -> To;
 }
 
-macro_rules! convert {
+macro_rules! impl_convert_by_cast {
     ($($From:ty => [$($To:ty),+];)+) => {$($(
         impl Convert<$To> for $From {
             #[inline(always)]
@@ -27,7 +33,7 @@ macro_rules! convert {
         }
     )+)+};
 }
-convert! {
+impl_convert_by_cast! {
     u8 => [u8, i32, i64, f32, f64];
     i32 => [u8, i32, i64, f32, f64];
     i64 => [u8, i32, i64, f32, f64];
@@ -35,7 +41,7 @@ convert! {
     f64 => [f32, f64];
 }
 
-macro_rules! convert_to_whole {
+macro_rules! impl_convert_to_integer {
     ($($From:ty => [$($To:ty),+];)+) => {$($(
         impl Convert<$To> for $From {
             #[inline(always)]
@@ -47,7 +53,7 @@ macro_rules! convert_to_whole {
         }
     )+)+};
 }
-convert_to_whole! {
+impl_convert_to_integer! {
     f32 => [i32, i64];
     f64 => [i32, i64];
 }
@@ -67,52 +73,155 @@ impl Convert<u8> for f64 {
     }
 }
 
-/// Declares conversions as `NAME: from to`, and those of half types with the f32 conversion that they use. Half types
-/// convert through f32, as in PyTorch, so an f64 is rounded twice.
-macro_rules! casts {
-    ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Half:ident),+; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
-        $(static $NAME: KernelDef = row!(@kernel "cast", &[<$From>::DTYPE, <$To>::DTYPE], [In($From), Out($To)], Elements,
-            Cheap, |args| {
-                let convert = kernel!(Cheap, |x: $From| -> $To { Convert::<$To>::convert(x) });
-                map1(args, Cost::Cheap, convert)
-            }, None);)+
-
-        rows! {
-            TRUTH: row!("truth", numbers, Cheap, |x: T| -> u8 { (x != (0 as T)) as u8 });
-            CAST: Row {
-                name: "cast",
-                refused_as: "cast",
-                kernels: &[$(&$NAME,)+ $({
-                    static TO_F32: KernelDef = row!(@kernel "cast", &[<$Half>::DTYPE, DType::F32],
-                        [In($Half), Out(f32)], Elements, Cheap, to_f32::<$Half>, None);
-                    &TO_F32
-                }, {
-                    static FROM_F32: KernelDef = row!(@kernel "cast", &[DType::F32, <$Half>::DTYPE],
-                        [In(f32), Out($Half)], Elements, Cheap, from_f32::<$Half>, None);
-                    &FROM_F32
-                },)+ $({
-                    static OF_HALVES: KernelDef = row!(@kernel "cast", &[<$Read>::DTYPE, <$Written>::DTYPE],
-                        [In($Read), Out($Written)], Elements, Cheap, by_way_of_f32, Some($of_f32));
-                    &OF_HALVES
-                }),+],
-            };
-        }
+rows! {
+    // Everything but 0 is true.
+    static TRUTH: Row = row! {
+        name: "truth", types: numbers, cost: Cheap,
+        element: |x: T| -> u8 { (x != (0 as T)) as u8 },
+    };
+    // A half type is converted to other types as f32, and other types to it likewise: as in PyTorch, an f64 is rounded
+    // twice.
+    static CAST: Row = Row {
+        name: "cast",
+        refused_as: "cast",
+        kernels: &[
+            &F32_TO_F64,
+            &F32_TO_I64,
+            &F32_TO_I32,
+            &F32_TO_U8,
+            &F64_TO_F32,
+            &direct::<f64, i64>(),
+            &direct::<f64, i32>(),
+            &direct::<f64, u8>(),
+            &I64_TO_F32,
+            &direct::<i64, f64>(),
+            &direct::<i64, i32>(),
+            &direct::<i64, u8>(),
+            &I32_TO_F32,
+            &direct::<i32, f64>(),
+            &direct::<i32, i64>(),
+            &direct::<i32, u8>(),
+            &U8_TO_F32,
+            &direct::<u8, f64>(),
+            &direct::<u8, i64>(),
+            &direct::<u8, i32>(),
+            &direct::<u8, u8>(),
+            &kernel::<f16, f32>(to_f32::<f16>, None),
+            &kernel::<f32, f16>(from_f32::<f16>, None),
+            &kernel::<bf16, f32>(to_f32::<bf16>, None),
+            &kernel::<f32, bf16>(from_f32::<bf16>, None),
+            &via_f32::<f16, bf16>(COPY.kernels[0]),
+            &via_f32::<f16, f64>(&F32_TO_F64),
+            &via_f32::<f16, i64>(&F32_TO_I64),
+            &via_f32::<f16, i32>(&F32_TO_I32),
+            &via_f32::<f16, u8>(&F32_TO_U8),
+            &via_f32::<f64, f16>(&F64_TO_F32),
+            &via_f32::<i64, f16>(&I64_TO_F32),
+            &via_f32::<i32, f16>(&I32_TO_F32),
+            &via_f32::<u8, f16>(&U8_TO_F32),
+            &via_f32::<bf16, f16>(COPY.kernels[0]),
+            &via_f32::<bf16, f64>(&F32_TO_F64),
+            &via_f32::<bf16, i64>(&F32_TO_I64),
+            &via_f32::<bf16, i32>(&F32_TO_I32),
+            &via_f32::<bf16, u8>(&F32_TO_U8),
+            &via_f32::<f64, bf16>(&F64_TO_F32),
+            &via_f32::<i64, bf16>(&I64_TO_F32),
+            &via_f32::<i32, bf16>(&I32_TO_F32),
+            &via_f32::<u8, bf16>(&U8_TO_F32),
+        ],
     };
 }
-casts! {
-    F32_TO_F64: f32 f64, F32_TO_I64: f32 i64, F32_TO_I32: f32 i32, F32_TO_U8: f32 u8, F64_TO_F32: f64 f32,
-    F64_TO_I64: f64 i64, F64_TO_I32: f64 i32, F64_TO_U8: f64 u8, I64_TO_F32: i64 f32, I64_TO_F64: i64 f64,
-    I64_TO_I32: i64 i32, I64_TO_U8: i64 u8, I32_TO_F32: i32 f32, I32_TO_F64: i32 f64, I32_TO_I64: i32 i64,
-    I32_TO_U8: i32 u8, U8_TO_F32: u8 f32, U8_TO_F64: u8 f64, U8_TO_I64: u8 i64, U8_TO_I32: u8 i32,
-    U8_TO_U8: u8 u8;
-    f16, bf16;
-    f16 bf16: COPY.kernels[0], f16 f64: &F32_TO_F64, f16 i64: &F32_TO_I64, f16 i32: &F32_TO_I32,
-    f16 u8: &F32_TO_U8, f64 f16: &F64_TO_F32, i64 f16: &I64_TO_F32, i32 f16: &I32_TO_F32, u8 f16: &U8_TO_F32,
-    bf16 f16: COPY.kernels[0], bf16 f64: &F32_TO_F64, bf16 i64: &F32_TO_I64, bf16 i32: &F32_TO_I32,
-    bf16 u8: &F32_TO_U8, f64 bf16: &F64_TO_F32, i64 bf16: &I64_TO_F32, i32 bf16: &I32_TO_F32,
-    u8 bf16: &U8_TO_F32,
+
+static F32_TO_F64: KernelDef = direct::<f32, f64>();
+static F32_TO_I64: KernelDef = direct::<f32, i64>();
+static F32_TO_I32: KernelDef = direct::<f32, i32>();
+static F32_TO_U8: KernelDef = direct::<f32, u8>();
+static F64_TO_F32: KernelDef = direct::<f64, f32>();
+static I64_TO_F32: KernelDef = direct::<i64, f32>();
+static I32_TO_F32: KernelDef = direct::<i32, f32>();
+static U8_TO_F32: KernelDef = direct::<u8, f32>();
+
+/// A conversion between types that the host computes in.
+const fn direct<From: Memory + Convert<To>, To: Memory>() -> KernelDef {
+    kernel::<From, To>(direct_twin::<(From, To)>, None)
+}
+
+/// A conversion from or to a half type, by the conversion `of_f32`.
+const fn via_f32<From: Element, To: Element>(of_f32: &'static KernelDef) -> KernelDef {
+    kernel::<From, To>(by_way_of_f32, Some(of_f32))
+}
+
+const fn kernel<From: Element, To: Element>(
+    twin: fn(Args<'_, '_>) -> TwinResult,
+    of_f32: Option<&'static KernelDef>,
+) -> KernelDef {
+    KernelDef {
+        name: "cast",
+        module: module_path!(),
+        types: const { &[From::DTYPE, To::DTYPE] },
+        parameters: const { &[Parameter::In(From::DTYPE), Parameter::Out(To::DTYPE)] },
+        geometry: Geometry::Elements,
+        cost: Cost::Cheap,
+        twin,
+        of_f32,
+    }
+}
+
+/// A pair of types, of which the first can be converted to the second.
+trait Conversion {
+    type From: Memory + Convert<Self::To>;
+    type To: Memory;
+}
+
+impl<From: Memory + Convert<To>, To: Memory> Conversion for (From, To) {
+    type From = From;
+    type To = To;
+}
+
+fn direct_twin<P: Conversion>(args: Args<'_, '_>) -> TwinResult {
+    #[inline(always)]
+    fn convert_all<P: Conversion>(x: &[P::From], out: &mut [P::To]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = x.convert();
+        }
+    }
+    map1(args, Cost::Cheap, vectorized!([P: Conversion] convert_all::<P>, (x: &[P::From], out: &mut [P::To])))
 }
 
 pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
     if to == DType::Bool { TRUTH.of(from) } else { CAST.of_types(&[from, to]) }
+}
+
+operations! {
+    static TO_DTYPE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
+}
+
+impl Tensor {
+    /// [`to`](Self::to) with another dtype.
+    #[track_caller]
+    pub(in crate::ops) fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        ops::apply(ToDtype { dtype }, [self])
+    }
+}
+
+/// `to` with another dtype, as an operation.
+struct ToDtype {
+    dtype: DType,
+}
+
+impl Function<1> for ToDtype {
+    fn operation(&self) -> &'static Operation {
+        &TO_DTYPE
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
+        Ok(out)
+    }
+
+    /// The engine converts every gradient to the dtype of its input.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
+    }
 }

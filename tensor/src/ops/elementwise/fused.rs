@@ -1,30 +1,18 @@
-//! Operations of a single kernel: comparisons, and gradients with a kernel.
+//! How an operation of a single kernel is run as a gradient.
 
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::ops;
 use crate::ops::launch::launch_on;
 use crate::ops::plain::number;
-use crate::ops::row::Row;
+use crate::ops::row::{FusedOp, Row};
 use crate::ops::shape::check_fits;
-use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-pub(super) struct FusedOp {
-    pub(super) operation: Operation,
-    pub(super) kernel: Row,
-}
-
 impl FusedOp {
-    pub(super) const fn new(kernel: Row) -> FusedOp {
-        FusedOp { operation: Operation::new(kernel.name), kernel }
-    }
-
-    pub(super) const fn called(self, name: &'static str) -> FusedOp {
-        FusedOp { operation: Operation::new(name), ..self }
-    }
-
+    /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
     }
@@ -48,15 +36,3 @@ fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
     check_fits(value.into(), dtype)?;
     number(value.into(), dtype)
 }
-
-/// Declares operations with one kernel each, and the lists `ROWS` and `OPERATIONS`.
-macro_rules! table {
-    ($($vis:vis $NAME:ident: $Entry:ident = $entry:expr;)+) => {
-        $($vis static $NAME: $Entry = $entry;)+
-
-        pub(in crate::ops) const ROWS: &[&$crate::ops::row::Row] = &[$(&$NAME.kernel),+];
-        pub(in crate::ops) const OPERATIONS: &[&$crate::ops::Operation] = &[$(&$NAME.operation),+];
-    };
-}
-
-pub(super) use table;

@@ -24,8 +24,7 @@ use error::ElementwiseError;
 pub use select::Bound;
 
 use crate::dtype::{DType, Scalar, result_type};
-use crate::error::Result;
-use crate::error::dtype::DTypeError;
+use crate::error::{DTypeError, Result};
 use crate::ops::deciding_operand;
 use crate::ops::plain::number;
 use crate::shape::broadcast;

@@ -12,15 +12,17 @@ use crate::error::Result;
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
-macro_rules! operator {
+/// Implements an operator for all pairs of tensors, results and numbers. `impl_operator!(Add, add, add, number_and)` names
+/// the trait, its function, the method of two tensors, and the function of a number and a tensor.
+macro_rules! impl_operator {
     ($Trait:ident, $operator:ident, $method:ident, $number_first:ident) => {
-        operator!(@tensors $Trait, $operator, $method; &Tensor, &Tensor);
-        operator!(@tensors $Trait, $operator, $method; &Tensor, Tensor);
-        operator!(@tensors $Trait, $operator, $method; Tensor, &Tensor);
-        operator!(@tensors $Trait, $operator, $method; Tensor, Tensor);
-        operator!(@results $Trait, $operator; &Tensor);
-        operator!(@results $Trait, $operator; Tensor);
-        operator!(@numbers $Trait, $operator, $method, $number_first; f64 i64);
+        impl_operator!(@tensors $Trait, $operator, $method; &Tensor, &Tensor);
+        impl_operator!(@tensors $Trait, $operator, $method; &Tensor, Tensor);
+        impl_operator!(@tensors $Trait, $operator, $method; Tensor, &Tensor);
+        impl_operator!(@tensors $Trait, $operator, $method; Tensor, Tensor);
+        impl_operator!(@results $Trait, $operator; &Tensor);
+        impl_operator!(@results $Trait, $operator; Tensor);
+        impl_operator!(@numbers $Trait, $operator, $method, $number_first; f64 i64);
     };
     (@tensors $Trait:ident, $operator:ident, $method:ident; $Left:ty, $Right:ty) => {
         impl $Trait<$Right> for $Left {
@@ -90,10 +92,10 @@ macro_rules! operator {
     )*};
 }
 
-operator!(Add, add, add, number_and);
-operator!(Sub, sub, sub, number_less);
-operator!(Mul, mul, mul, number_times);
-operator!(Div, div, div, number_over);
+impl_operator!(Add, add, add, number_and);
+impl_operator!(Sub, sub, sub, number_less);
+impl_operator!(Mul, mul, mul, number_times);
+impl_operator!(Div, div, div, number_over);
 
 // `number ∘ tensor`, as in Python: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
 
@@ -119,7 +121,7 @@ fn number_less(number: Scalar, x: &Tensor) -> Result<Tensor> {
 }
 
 operations! {
-    RSUB: Operation::new("rsub").node("RsubBackward1");
+    static RSUB: Operation = Operation::new("rsub").node("RsubBackward1");
 }
 
 /// A number minus a tensor, a separate operation in PyTorch.

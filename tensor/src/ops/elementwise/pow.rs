@@ -3,17 +3,24 @@ use crate::cpu::number::Float;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 rows! {
-    CUBE: row!("cube", [f32 f64], Cheap, |x: T| -> T { x * x * x });
-    POW: row!("pow", floats, Costly, |x: T, n: T| -> T { Float::pow(x, n) });
+    static CUBE: Row = row! {
+        name: "cube", types: [f32 f64], cost: Cheap,
+        element: |x: T| -> T { x * x * x },
+    };
+    static POW: Row = row! {
+        name: "pow", types: floats, cost: Costly,
+        element: |x: T, n: T| -> T { Float::pow(x, n) },
+    };
 }
 
 operations! {
-    POW_SCALAR: Operation::new("pow").node("PowBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    static POW_SCALAR: Operation =
+        Operation::new("pow").node("PowBackward0").autocast_on_cuda(CastPolicy::Fp32);
 }
 
 impl Tensor {

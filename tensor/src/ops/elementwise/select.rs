@@ -10,7 +10,7 @@ use crate::error::{DeviceMismatch, Error, Result};
 use crate::host_context::HostContext;
 use crate::ops::launch::launch;
 use crate::ops::plain::{fill, number};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation, deciding_operand, operations};
 use crate::scope;
@@ -114,7 +114,7 @@ impl Bound for Option<Scalar> {
     }
 }
 
-macro_rules! bounds {
+macro_rules! impl_bound {
     ($($T:ty),*) => {$(
         impl Bound for $T {
             fn number(self) -> Option<Scalar> {
@@ -123,22 +123,28 @@ macro_rules! bounds {
         }
     )*};
 }
-bounds!(Scalar, u8, i32, i64, f32, f64);
+impl_bound!(Scalar, u8, i32, i64, f32, f64);
 
 operations! {
-    WHERE_COND: Operation::new("where").node("WhereBackward0");
-    MASKED_FILL_NUMBER: Operation::new("masked_fill").node("MaskedFillBackward0");
-    MASKED_FILL_TENSOR: Operation::new("masked_fill").node("MaskedFillBackward1");
-    CLAMP_SCALAR: Operation::new("clamp").node("ClampBackward1");
+    static WHERE_COND: Operation = Operation::new("where").node("WhereBackward0");
+    static MASKED_FILL_NUMBER: Operation = Operation::new("masked_fill").node("MaskedFillBackward0");
+    static MASKED_FILL_TENSOR: Operation = Operation::new("masked_fill").node("MaskedFillBackward1");
+    static CLAMP_SCALAR: Operation = Operation::new("clamp").node("ClampBackward1");
 }
 
 rows! {
-    WHERE: row!("where", each, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } });
-    // A NaN element fails both comparisons and stays NaN.
-    CLAMP: row!("clamp", numbers, Cheap, |x: T, low: T, high: T| -> T {{
-        let x = if x < low { low } else { x };
-        if x > high { high } else { x }
-    }});
+    static WHERE: Row = row! {
+        name: "where", types: each, cost: Cheap,
+        element: |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } },
+    };
+    // The comparisons are written so that a NaN element stays NaN.
+    static CLAMP: Row = row! {
+        name: "clamp", types: numbers, cost: Cheap,
+        element: |x: T, low: T, high: T| -> T {
+            let x = if x < low { low } else { x };
+            if x > high { high } else { x }
+        },
+    };
 }
 
 // Not generic, so they are compiled once.

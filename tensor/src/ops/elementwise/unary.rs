@@ -1,9 +1,9 @@
 //! Operations on one tensor, such as `relu`: each a row of the table at the end.
 //!
 //! A row defines an operation completely: its kernel, its node's name, its gradient, and how it treats integers and
-//! bools. `row!("relu", each, Cheap, |x: T| …)` declares the kernel once for each dtype that `each` stands for, in that
-//! dtype. In a row of `numbers` or `floats` the kernel for f16 and bf16 is the f32 kernel between two conversions;
-//! `row.rs` lists these groups.
+//! bools. `row! { name: "relu", types: each, … }` makes one kernel for each dtype that `each` stands for, in that dtype.
+//! With `types: numbers` or `floats`, the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs`
+//! lists these groups.
 //!
 //! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
 //!
@@ -11,16 +11,12 @@
 //! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
-use super::fused::{FusedOp, table};
 use crate::autograd::{Context, Function, Saved};
-use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::error::{Error, Result};
-use crate::kernel::Cost;
+use crate::error::{DTypeError, Error, Result, not_implemented};
 use crate::ops::launch::launch;
-use crate::ops::row::{Row, row};
+use crate::ops::row::{FusedOp, Row, row, table};
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
@@ -65,36 +61,6 @@ enum BoolInput {
 }
 
 impl Unary {
-    const fn new(kernel: Row, node: &'static str, saves: Saves, ints: IntInput) -> Unary {
-        let operation = Operation::new(kernel.name).node(node);
-        Unary { operation, kernel, saves, ints, bools: BoolInput::AsInteger }
-    }
-
-    /// An operation with a kernel for integers.
-    const fn of_numbers(kernel: Row, node: &'static str, saves: Saves) -> Unary {
-        Unary::new(kernel, node, saves, IntInput::Native)
-    }
-
-    /// An operation that turns integers into floats.
-    const fn of_floats(kernel: Row, node: &'static str, saves: Saves) -> Unary {
-        Unary::new(kernel, node, saves, IntInput::PromoteToF32)
-    }
-
-    /// A rounding operation: it is piecewise constant, so its gradient is 0.
-    const fn rounding(kernel: Row, node: &'static str, refused: fn() -> Error) -> Unary {
-        let saves = Nothing(|grad| grad.zeros_like());
-        Unary::new(kernel, node, saves, IntInput::Identity).on_bools(BoolInput::Refused(refused))
-    }
-
-    /// Makes autocast run the operation in f32 on CUDA devices.
-    const fn in_f32_on_cuda(self) -> Unary {
-        Unary { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
-    }
-
-    const fn on_bools(self, bools: BoolInput) -> Unary {
-        Unary { bools, ..self }
-    }
-
     fn check_bools(&self, x: &Tensor) -> Result<()> {
         match self.bools {
             BoolInput::Refused(error) if x.dtype() == DType::Bool => Err(error()),
@@ -157,22 +123,24 @@ fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
     ops::update(&op.operation, target, values, || op.compute(target, target))
 }
 
+/// Declares operations with their methods, and lists them in `ROWS` and `OPERATIONS`.
+///
+/// `fn relu, relu_ => static RELU: Unary = …;` is the static, and
+///
+/// ```text
+/// impl Tensor {
+///     pub fn relu(&self) -> Result<Tensor> { ops::apply(&RELU, [self]) }
+///     pub fn relu_(&self) -> Result<Tensor> { unary_(&RELU, self) }
+/// }
+/// ```
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident, $in_place:ident: $NAME:ident = $op:expr;)*) => {
+    (
+        $($(#[$doc:meta])* fn $name:ident, $in_place:ident => static $NAME:ident: Unary = $op:expr;)*
+        $(static $BACKWARD:ident: FusedOp = $backward:expr;)*
+    ) => {
         table! {
-            $($NAME: Unary = $op;)*
-
-            // The gradients that networks compute most often, each in one pass over memory, from the gradient of the
-            // result and the result itself. A NaN result passes its gradient on, so that the problem stays visible.
-            RELU_BACKWARD: FusedOp = FusedOp::new(
-                row!("relu_backward", each_float, Cheap, |g: T, y: T| -> T { g.where_rectified(y) })
-            ).called("threshold_backward");
-            TANH_BACKWARD: FusedOp = FusedOp::new(
-                row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
-            );
-            SIGMOID_BACKWARD: FusedOp = FusedOp::new(
-                row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) })
-            );
+            $(static $NAME: Unary = $op;)*
+            $(static $BACKWARD: FusedOp = $backward;)*
         }
 
         impl Tensor {
@@ -195,107 +163,159 @@ macro_rules! unary {
 
 unary! {
     /// `-x`.
-    neg, neg_: NEG = Unary::of_numbers(
-        row!("neg", numbers, Cheap, |x: T| -> T { x.negative() }),
-        "NegBackward0",
-        Nothing(|grad| grad.neg()),
-    ).on_bools(BoolInput::Refused(|| ElementwiseError::NegateBool.into()));
+    fn neg, neg_ => static NEG: Unary = Unary {
+        operation: Operation::new("neg").node("NegBackward0"),
+        kernel: row! { name: "neg", types: numbers, cost: Cheap, element: |x: T| -> T { x.negative() } },
+        saves: Nothing(|grad| grad.neg()),
+        ints: IntInput::Native,
+        bools: BoolInput::Refused(|| ElementwiseError::NegateBool.into()),
+    };
     /// `|x|`.
-    abs, abs_: ABS = Unary::of_numbers(
-        row!("abs", numbers, Cheap, |x: T| -> T { x.absolute() }),
-        "AbsBackward0",
-        Input(|grad, x| grad.mul(&x.sign()?)),
-    ).on_bools(BoolInput::Refused(|| not_implemented("abs_cpu", DType::Bool)));
+    fn abs, abs_ => static ABS: Unary = Unary {
+        operation: Operation::new("abs").node("AbsBackward0"),
+        kernel: row! { name: "abs", types: numbers, cost: Cheap, element: |x: T| -> T { x.absolute() } },
+        saves: Input(|grad, x| grad.mul(&x.sign()?)),
+        ints: IntInput::Native,
+        bools: BoolInput::Refused(|| not_implemented("abs_cpu", DType::Bool)),
+    };
     /// −1, 0 or 1. Its gradient is 0.
-    sign, sign_: SIGN = Unary::of_numbers(
-        row!("sign", numbers, Cheap, |x: T| -> T { x.sign() }),
-        "SignBackward0",
-        Nothing(|grad| grad.zeros_like()),
-    );
+    fn sign, sign_ => static SIGN: Unary = Unary {
+        operation: Operation::new("sign").node("SignBackward0"),
+        kernel: row! { name: "sign", types: numbers, cost: Cheap, element: |x: T| -> T { x.sign() } },
+        saves: Nothing(|grad| grad.zeros_like()),
+        ints: IntInput::Native,
+        bools: BoolInput::AsInteger,
+    };
     /// `x * x`. In PyTorch it is a power.
-    square, square_: SQUARE = Unary::of_numbers(
-        row!("square", numbers, Cheap, |x: T| -> T { x.times(x) }),
-        "PowBackward0",
-        Input(|grad, x| grad.mul(&x.mul(2.0)?)),
-    ).on_bools(BoolInput::PromoteToI64).in_f32_on_cuda();
+    fn square, square_ => static SQUARE: Unary = Unary {
+        operation: Operation::new("square").node("PowBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! { name: "square", types: numbers, cost: Cheap, element: |x: T| -> T { x.times(x) } },
+        saves: Input(|grad, x| grad.mul(&x.mul(2.0)?)),
+        ints: IntInput::Native,
+        bools: BoolInput::PromoteToI64,
+    };
     /// `max(x, 0)`; the gradient at 0 is 0.
     // ANCHOR: relu
-    relu, relu_: RELU = Unary::of_numbers(
-        row!("relu", each, Cheap, |x: T| -> T { x.rectified() }),
-        "ReluBackward0",
-        Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
-    ).on_bools(BoolInput::Refused(|| ElementwiseError::ReluBool.into()));
+    fn relu, relu_ => static RELU: Unary = Unary {
+        operation: Operation::new("relu").node("ReluBackward0"),
+        kernel: row! { name: "relu", types: each, cost: Cheap, element: |x: T| -> T { x.rectified() } },
+        saves: Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
+        ints: IntInput::Native,
+        bools: BoolInput::Refused(|| ElementwiseError::ReluBool.into()),
+    };
     // ANCHOR_END: relu
     /// The largest integer not above x.
-    floor, floor_: FLOOR = Unary::rounding(
-        row!("floor", floats, Cheap, |x: T| -> T { x.floor() }),
-        "FloorBackward0",
-        || not_implemented("floor_vml_cpu", DType::Bool),
-    );
+    fn floor, floor_ => static FLOOR: Unary = Unary {
+        operation: Operation::new("floor").node("FloorBackward0"),
+        kernel: row! { name: "floor", types: floats, cost: Cheap, element: |x: T| -> T { x.floor() } },
+        saves: Nothing(|grad| grad.zeros_like()),
+        ints: IntInput::Identity,
+        bools: BoolInput::Refused(|| not_implemented("floor_vml_cpu", DType::Bool)),
+    };
     /// The smallest integer not below x.
-    ceil, ceil_: CEIL = Unary::rounding(
-        row!("ceil", floats, Cheap, |x: T| -> T { x.ceil() }),
-        "CeilBackward0",
-        || not_implemented("ceil_vml_cpu", DType::Bool),
-    );
+    fn ceil, ceil_ => static CEIL: Unary = Unary {
+        operation: Operation::new("ceil").node("CeilBackward0"),
+        kernel: row! { name: "ceil", types: floats, cost: Cheap, element: |x: T| -> T { x.ceil() } },
+        saves: Nothing(|grad| grad.zeros_like()),
+        ints: IntInput::Identity,
+        bools: BoolInput::Refused(|| not_implemented("ceil_vml_cpu", DType::Bool)),
+    };
     /// The nearest integer, with ties to even.
-    round, round_: ROUND = Unary::rounding(
-        row!("round", floats, Cheap, |x: T| -> T { x.round_ties_even() }),
-        "RoundBackward0",
-        || not_implemented("round_vml_cpu", DType::Bool),
-    );
+    fn round, round_ => static ROUND: Unary = Unary {
+        operation: Operation::new("round").node("RoundBackward0"),
+        kernel: row! { name: "round", types: floats, cost: Cheap, element: |x: T| -> T { x.round_ties_even() } },
+        saves: Nothing(|grad| grad.zeros_like()),
+        ints: IntInput::Identity,
+        bools: BoolInput::Refused(|| not_implemented("round_vml_cpu", DType::Bool)),
+    };
     /// `√x`; NaN below 0.
-    sqrt, sqrt_: SQRT = Unary::of_floats(
-        row!("sqrt", floats, Costly, |x: T| -> T { x.sqrt() }),
-        "SqrtBackward0",
-        Output(|grad, y| grad.div(&y.mul(2.0)?)),
-    );
+    fn sqrt, sqrt_ => static SQRT: Unary = Unary {
+        operation: Operation::new("sqrt").node("SqrtBackward0"),
+        kernel: row! { name: "sqrt", types: floats, cost: Costly, element: |x: T| -> T { x.sqrt() } },
+        saves: Output(|grad, y| grad.div(&y.mul(2.0)?)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// `1 / √x`.
-    rsqrt, rsqrt_: RSQRT = Unary::of_floats(
-        row!("rsqrt", floats, Costly, |x: T| -> T { 1.0 / x.sqrt() }),
-        "RsqrtBackward0",
-        Output(|grad, y| grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)),
-    ).in_f32_on_cuda();
+    fn rsqrt, rsqrt_ => static RSQRT: Unary = Unary {
+        operation: Operation::new("rsqrt").node("RsqrtBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! { name: "rsqrt", types: floats, cost: Costly, element: |x: T| -> T { 1.0 / x.sqrt() } },
+        saves: Output(|grad, y| grad.mul(&y.mul(y)?.mul(y)?.mul(-0.5)?)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// `1 / x`.
-    reciprocal, reciprocal_: RECIPROCAL = Unary::of_floats(
-        row!("reciprocal", floats, Costly, |x: T| -> T { 1.0 / x }),
-        "ReciprocalBackward0",
-        Output(|grad, y| grad.mul(&y.mul(y)?.neg()?)),
-    ).in_f32_on_cuda();
+    fn reciprocal, reciprocal_ => static RECIPROCAL: Unary = Unary {
+        operation: Operation::new("reciprocal").node("ReciprocalBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! { name: "reciprocal", types: floats, cost: Costly, element: |x: T| -> T { 1.0 / x } },
+        saves: Output(|grad, y| grad.mul(&y.mul(y)?.neg()?)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// `eˣ`.
-    exp, exp_: EXP = Unary::of_floats(
-        row!("exp", floats, Costly, |x: T| -> T { Float::exp(x) }),
-        "ExpBackward0",
-        Output(|grad, y| grad.mul(y)),
-    ).in_f32_on_cuda();
+    fn exp, exp_ => static EXP: Unary = Unary {
+        operation: Operation::new("exp").node("ExpBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! { name: "exp", types: floats, cost: Costly, element: |x: T| -> T { Float::exp(x) } },
+        saves: Output(|grad, y| grad.mul(y)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// The natural logarithm; −∞ at 0, NaN below.
-    log, log_: LOG = Unary::of_floats(
-        row!("log", floats, Costly, |x: T| -> T { Float::ln(x) }),
-        "LogBackward0",
-        Input(|grad, x| grad.div(x)),
-    ).in_f32_on_cuda();
+    fn log, log_ => static LOG: Unary = Unary {
+        operation: Operation::new("log").node("LogBackward0").autocast_on_cuda(CastPolicy::Fp32),
+        kernel: row! { name: "log", types: floats, cost: Costly, element: |x: T| -> T { Float::ln(x) } },
+        saves: Input(|grad, x| grad.div(x)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// The sine of an angle in radians.
-    sin, sin_: SIN = Unary::of_floats(
-        row!("sin", floats, [In(T), Out(T)], Elements, Costly, |args| map1::<T, T>(args, Cost::Costly, Float::sin_all)),
-        "SinBackward0",
-        Input(|grad, x| grad.mul(&x.cos()?)),
-    );
+    fn sin, sin_ => static SIN: Unary = Unary {
+        operation: Operation::new("sin").node("SinBackward0"),
+        kernel: row! { name: "sin", types: floats, cost: Costly, elements: Float::sin_all },
+        saves: Input(|grad, x| grad.mul(&x.cos()?)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// The cosine of an angle in radians.
-    cos, cos_: COS = Unary::of_floats(
-        row!("cos", floats, [In(T), Out(T)], Elements, Costly, |args| map1::<T, T>(args, Cost::Costly, Float::cos_all)),
-        "CosBackward0",
-        Input(|grad, x| grad.mul(&x.sin()?.neg()?)),
-    );
+    fn cos, cos_ => static COS: Unary = Unary {
+        operation: Operation::new("cos").node("CosBackward0"),
+        kernel: row! { name: "cos", types: floats, cost: Costly, elements: Float::cos_all },
+        saves: Input(|grad, x| grad.mul(&x.sin()?.neg()?)),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// The hyperbolic tangent.
-    tanh, tanh_: TANH = Unary::of_floats(
-        row!("tanh", floats, Costly, |x: T| -> T { Float::tanh(x) }),
-        "TanhBackward0",
-        Output(|grad, y| TANH_BACKWARD.gradient(grad, y, &[])),
-    );
+    fn tanh, tanh_ => static TANH: Unary = Unary {
+        operation: Operation::new("tanh").node("TanhBackward0"),
+        kernel: row! { name: "tanh", types: floats, cost: Costly, element: |x: T| -> T { Float::tanh(x) } },
+        saves: Output(|grad, y| TANH_BACKWARD.gradient(grad, y, &[])),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
     /// `1 / (1 + e⁻ˣ)`.
-    sigmoid, sigmoid_: SIGMOID = Unary::of_floats(
-        row!("sigmoid", floats, Costly, |x: T| -> T { Float::sigmoid(x) }),
-        "SigmoidBackward0",
-        Output(|grad, y| SIGMOID_BACKWARD.gradient(grad, y, &[])),
-    );
+    fn sigmoid, sigmoid_ => static SIGMOID: Unary = Unary {
+        operation: Operation::new("sigmoid").node("SigmoidBackward0"),
+        kernel: row! { name: "sigmoid", types: floats, cost: Costly, element: |x: T| -> T { Float::sigmoid(x) } },
+        saves: Output(|grad, y| SIGMOID_BACKWARD.gradient(grad, y, &[])),
+        ints: IntInput::PromoteToF32,
+        bools: BoolInput::AsInteger,
+    };
+
+    // The gradients that networks compute most often, each in one pass over memory, from the gradient of the result and
+    // the result itself. A NaN result passes its gradient on, so that the problem stays visible.
+    static RELU_BACKWARD: FusedOp = FusedOp {
+        operation: Operation::new("threshold_backward"),
+        kernel: row! {
+            name: "relu_backward", types: each_float, cost: Cheap,
+            element: |g: T, y: T| -> T { g.where_rectified(y) },
+        },
+    };
+    static TANH_BACKWARD: FusedOp = FusedOp::new(row! {
+        name: "tanh_backward", types: floats, cost: Cheap,
+        element: |g: T, y: T| -> T { g * (1.0 - y * y) },
+    });
+    static SIGMOID_BACKWARD: FusedOp = FusedOp::new(row! {
+        name: "sigmoid_backward", types: floats, cost: Cheap,
+        element: |g: T, y: T| -> T { g * ((1.0 - y) * y) },
+    });
 }

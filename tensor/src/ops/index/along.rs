@@ -11,8 +11,8 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    TAKE_ALONG_DIM: Operation::new("take_along_dim").composite();
-    REMAINDER_OF_SIZE: Operation::new("remainder");
+    static TAKE_ALONG_DIM: Operation = Operation::new("take_along_dim").composite();
+    static REMAINDER_OF_SIZE: Operation = Operation::new("remainder");
 }
 
 impl Tensor {

@@ -8,7 +8,7 @@ use crate::shape::{Layout, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    EMBEDDING: Operation::new("embedding")
+    static EMBEDDING: Operation = Operation::new("embedding")
         .node("EmbeddingBackward0")
         .arguments("wrapper_CUDA__index_select", &["self", "index"]);
 }

@@ -1,7 +1,6 @@
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
-use crate::error::Refusal;
-use crate::error::tensor::tensor_type;
+use crate::error::{Refusal, tensor_type};
 
 /// An error of an index, or of an index tensor.
 #[derive(thiserror::Error)]

@@ -1,41 +1,23 @@
 //! The indexing kernels, which check every index before any write. On a device, a bad index fails an assertion.
 
-use half::{bf16, f16};
-
 use super::error::IndexError;
+use crate::cpu::number::Number;
 use crate::cpu::reserve::reserve;
 use crate::dtype::Memory;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, reshaped};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// Addition that wraps around for integers and rounds every sum of half types, because each sum is stored.
-trait Accumulate: bytemuck::Pod {
-    fn accumulate(&mut self, other: Self);
+/// Adds to a sum: integers wrap around, as in every other operation, and every sum of half types is rounded, because it
+/// is stored between additions.
+fn accumulate<T: Memory<Math: Number>>(sum: &mut T, value: T) {
+    *sum = T::narrow(sum.widen().plus(value.widen()));
 }
 
-macro_rules! accumulate {
-    ($($T:ty: $add:expr),*) => {$(
-        impl Accumulate for $T {
-            fn accumulate(&mut self, other: $T) {
-                *self = $add(*self, other);
-            }
-        }
-    )*};
-}
-accumulate!(
-    f32: |a, b| a + b,
-    f64: |a, b| a + b,
-    f16: |a: f16, b: f16| f16::narrow(a.widen() + b.widen()),
-    bf16: |a: bf16, b: bf16| bf16::narrow(a.widen() + b.widen()),
-    i64: i64::wrapping_add,
-    i32: i32::wrapping_add,
-    u8: u8::wrapping_add
-);
-
+/// The indices as positions in a dimension of `size` entries.
 fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) -> Result<Vec<usize>> {
     let mut positions = reserve(indices.len())?;
     for index in indices {
@@ -65,12 +47,32 @@ impl DimSplit {
 }
 
 rows! {
-    pub(super) REMAINDER: row!("remainder", [i64], Cheap, |index: T, size: T| -> T { index.rem_euclid(size) });
-    // Inputs, indices, output, and the dimension of the selection.
-    INDEX_SELECT: row!("index_select", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_select_twin::<T>);
-    INDEX_ADD: row!("index_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_add_twin::<T>);
-    GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
-    SCATTER_ADD: row!("scatter_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, scatter_add_twin::<T>);
+    // The Euclidean remainder of an index: at least 0 and less than the size.
+    pub(super) static REMAINDER: Row = row! {
+        name: "remainder", types: [i64], cost: Cheap,
+        element: |index: T, size: T| -> T { index.rem_euclid(size) },
+    };
+    // These take a tensor, an index tensor, and the dimension along which they select.
+    static INDEX_SELECT: Row = row! {
+        name: "index_select", types: each, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), In(i64), Out(T), Int],
+        twin: index_select_twin::<T>,
+    };
+    static INDEX_ADD: Row = row! {
+        name: "index_add", types: each, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), In(i64), Out(T), Int],
+        twin: index_add_twin::<T>,
+    };
+    static GATHER: Row = row! {
+        name: "gather", types: each, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), In(i64), Out(T), Int],
+        twin: gather_twin::<T>,
+    };
+    static SCATTER_ADD: Row = row! {
+        name: "scatter_add", types: each, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), In(i64), Out(T), Int],
+        twin: scatter_add_twin::<T>,
+    };
 }
 
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
@@ -101,7 +103,7 @@ pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Te
     launch(INDEX_ADD.of(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
 }
 
-fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
+fn index_add_twin<T: Memory<Math: Number>>(args: Args<'_, '_>) -> TwinResult {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let around = DimSplit::new(target.layout.sizes(), args.ints[0] as usize);
     let out_of_range = |index| IndexError::OutOfRange { index, size: around.size };
@@ -111,7 +113,7 @@ fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
         let (outer, chosen) = (i / positions.len(), positions[i % positions.len()]);
         let start = (outer * around.size + chosen) * around.inner;
         for (target, value) in target[start..start + around.inner].iter_mut().zip(row) {
-            target.accumulate(*value);
+            accumulate(target, *value);
         }
     }
     Ok(())
@@ -158,7 +160,7 @@ pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &
     launch(SCATTER_ADD.of(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
 }
 
-fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
+fn scatter_add_twin<T: Memory<Math: Number>>(args: Args<'_, '_>) -> TwinResult {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let dim = args.ints[0] as usize;
     let sizes = target.layout.sizes();
@@ -166,7 +168,7 @@ fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
     let positions = positions(index.elements(), size, |index| IndexError::OutOfBounds { index, dim, size })?;
     let (values, target) = (source.elements::<T>(), target.elements::<T>());
     visit_gathered(sizes, index.layout.sizes(), dim, &positions, |to, from| {
-        target[to].accumulate(values[from]);
+        accumulate(&mut target[to], values[from]);
     });
     Ok(())
 }

@@ -7,8 +7,7 @@ use super::error::IndexError;
 use super::{check_index, check_index_device, from_start_of};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::host_context::HostContext;
 use crate::ops::elementwise::Operand;
 use crate::ops::elementwise::error::ElementwiseError;
@@ -20,11 +19,11 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    MASKED_SELECT: Operation::new("masked_select")
+    static MASKED_SELECT: Operation = Operation::new("masked_select")
         .node("MaskedSelectBackward0")
         .arguments("wrapper_CUDA__masked_select", &["self", "mask"]);
-    NONZERO: Operation::new("nonzero");
-    INDEX_PUT: Operation::new("index_put_").node("IndexPutBackward0");
+    static NONZERO: Operation = Operation::new("nonzero");
+    static INDEX_PUT: Operation = Operation::new("index_put_").node("IndexPutBackward0");
 }
 
 impl Tensor {

@@ -23,19 +23,19 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    INDEX: Operation::new("index")
+    static INDEX: Operation = Operation::new("index")
         .node("IndexBackward0")
         .arguments("wrapper_CUDA__index", &["self", "indices"]);
-    INDEX_SELECT: Operation::new("index_select")
+    static INDEX_SELECT: Operation = Operation::new("index_select")
         .node("IndexSelectBackward0")
         .arguments("wrapper_CUDA__index_select", &["self", "index"]);
-    INDEX_ADD: Operation::new("index_add")
+    static INDEX_ADD: Operation = Operation::new("index_add")
         .node("IndexAddBackward0")
         .arguments("wrapper_CUDA_index_add", &["self", "index", "source"]);
-    GATHER: Operation::new("gather")
+    static GATHER: Operation = Operation::new("gather")
         .node("GatherBackward0")
         .arguments("wrapper_CUDA_gather", &["self", "index"]);
-    SCATTER_ADD: Operation::new("scatter_add")
+    static SCATTER_ADD: Operation = Operation::new("scatter_add")
         .node("ScatterAddBackward0")
         .arguments("wrapper_CUDA_scatter_add", &["self", "index", "src"])
         .autocast_on_cuda(CastPolicy::Promote);

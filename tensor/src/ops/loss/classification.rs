@@ -14,14 +14,14 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    NLL_LOSS: of_classes("nll_loss", true);
-    NLL_LOSS_OF_ROWS: of_classes("nll_loss", false).node("NllLossBackward0");
-    NLL_LOSS_2D: of_classes("nll_loss", false).node("NllLoss2DBackward0");
-    NLL_LOSS_BACKWARD: Operation::new("nll_loss_backward");
-    CROSS_ENTROPY: of_classes("cross_entropy", true);
-    CROSS_ENTROPY_OF_ROWS: of_classes("cross_entropy", false).node("NllLossBackward0");
-    CROSS_ENTROPY_2D: of_classes("cross_entropy", false).node("NllLoss2DBackward0");
-    CROSS_ENTROPY_BACKWARD: Operation::new("cross_entropy_backward");
+    static NLL_LOSS: Operation = of_classes("nll_loss", true);
+    static NLL_LOSS_OF_ROWS: Operation = of_classes("nll_loss", false).node("NllLossBackward0");
+    static NLL_LOSS_2D: Operation = of_classes("nll_loss", false).node("NllLoss2DBackward0");
+    static NLL_LOSS_BACKWARD: Operation = Operation::new("nll_loss_backward");
+    static CROSS_ENTROPY: Operation = of_classes("cross_entropy", true);
+    static CROSS_ENTROPY_OF_ROWS: Operation = of_classes("cross_entropy", false).node("NllLossBackward0");
+    static CROSS_ENTROPY_2D: Operation = of_classes("cross_entropy", false).node("NllLoss2DBackward0");
+    static CROSS_ENTROPY_BACKWARD: Operation = Operation::new("cross_entropy_backward");
 }
 
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {

@@ -12,26 +12,39 @@ use crate::error::Result;
 use crate::kernel::{Args, Input, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, reshaped};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
 
 rows! {
-    // Inputs: scores or gradients, targets, class weights.
-    NLL_LOSS: row!("nll_loss", floats, [In(T), In(i64), In(T), Out(T), Int, Int], Rows, Cheap, nll_loss_twin::<T>)
-        .refused_as("nll_loss_out_frame");
-    NLL_LOSS_BACKWARD: row!("nll_loss_backward", floats, [
-        In(T), In(i64), In(T), Out(T), Int, Int,
-    ], LastDim, Cheap, nll_loss_backward_twin::<T>).refused_as("nll_loss_out_frame");
-    CROSS_ENTROPY: row!("cross_entropy", floats, [
-        In(T), In(i64), In(T), Out(T), Out(T), Int,
-    ], LastDim, Costly, cross_entropy_twin::<T>);
-    CROSS_ENTROPY_MEAN: row!("cross_entropy_mean", floats, [
-        In(T), In(i64), In(T), Out(T), Out(f64), Int, Int, Int,
-    ], Rows, Cheap, cross_entropy_mean_twin::<T>).refused_as("cross_entropy");
-    CROSS_ENTROPY_BACKWARD: row!("cross_entropy_backward", floats, [
-        In(T), In(T), In(i64), In(T), In(f64), Out(T), Int,
-    ], Indexed, Costly, cross_entropy_backward_twin::<T>).refused_as("cross_entropy");
+    // These take scores or gradients, targets, class weights, and the options.
+    static NLL_LOSS: Row = row! {
+        name: "nll_loss", refused_as: "nll_loss_out_frame", types: floats, geometry: Rows, cost: Cheap,
+        parameters: [In(T), In(i64), In(T), Out(T), Int, Int],
+        twin: nll_loss_twin::<T>,
+    };
+    static NLL_LOSS_BACKWARD: Row = row! {
+        name: "nll_loss_backward", refused_as: "nll_loss_out_frame",
+        types: floats, geometry: LastDim, cost: Cheap,
+        parameters: [In(T), In(i64), In(T), Out(T), Int, Int],
+        twin: nll_loss_backward_twin::<T>,
+    };
+    static CROSS_ENTROPY: Row = row! {
+        name: "cross_entropy", types: floats, geometry: LastDim, cost: Costly,
+        parameters: [In(T), In(i64), In(T), Out(T), Out(T), Int],
+        twin: cross_entropy_twin::<T>,
+    };
+    static CROSS_ENTROPY_MEAN: Row = row! {
+        name: "cross_entropy_mean", refused_as: "cross_entropy", types: floats, geometry: Rows, cost: Cheap,
+        parameters: [In(T), In(i64), In(T), Out(T), Out(f64), Int, Int, Int],
+        twin: cross_entropy_mean_twin::<T>,
+    };
+    static CROSS_ENTROPY_BACKWARD: Row = row! {
+        name: "cross_entropy_backward", refused_as: "cross_entropy",
+        types: floats, geometry: Indexed, cost: Costly,
+        parameters: [In(T), In(T), In(i64), In(T), In(f64), Out(T), Int],
+        twin: cross_entropy_backward_twin::<T>,
+    };
 }
 
 pub(super) fn nll_loss(

@@ -2,16 +2,16 @@ use super::Reduction;
 use super::error::LossError;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, result_type};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::host_context::HostContext;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 operations! {
-    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
-    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
+    static MSE_LOSS: Operation =
+        Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
+    static L1_LOSS: Operation = Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
 }
 
 impl Tensor {

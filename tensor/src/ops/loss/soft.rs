@@ -5,14 +5,14 @@ use smallvec::SmallVec;
 use super::classification::classes_dim;
 use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
-use crate::error::Result;
-use crate::error::tensor::TensorError;
+use crate::error::{Result, TensorError};
 use crate::ops::elementwise::div_scalar;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
+    static CROSS_ENTROPY_SOFT: Operation =
+        Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
 }
 
 #[track_caller]

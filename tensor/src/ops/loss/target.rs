@@ -6,9 +6,7 @@ use super::error::LossError;
 use crate::autograd::error::AutogradError;
 use crate::autograd::is_grad_enabled;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::error::tensor::TensorError;
+use crate::error::{DTypeError, Result, TensorError, not_implemented};
 use crate::ops::softmax;
 use crate::tensor::Tensor;
 

@@ -6,18 +6,18 @@ use super::error::MatmulError;
 use crate::backends::cuda::matmul;
 use crate::cpu::gemm::GemmElement;
 use crate::cpu::half::{narrow_all, widened};
+use crate::cpu::number::Number;
 use crate::cpu::reserve::collect;
 use crate::cpu::{self, tf32};
 use crate::dtype::{DType, Element};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::gpu::driver::DevicePtr;
 use crate::host_context::HostContext;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::access::access;
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, write};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
 use todevice_gpu::base::gemm::Gemm;
@@ -117,12 +117,15 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
 }
 
 rows! {
-    // cuBLAS has no such integer products.
-    MM: row!("mm", integers, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
-        .refused_as("addmm_impl_cpu_");
+    // Integer products, which no library has.
+    static MM: Row = row! {
+        name: "mm", refused_as: "addmm_impl_cpu_", types: integers, geometry: Indexed, cost: Costly,
+        parameters: [In(T), In(T), Out(T), Int],
+        twin: integers_twin::<T>,
+    };
 }
 
-fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> TwinResult {
+fn integers_twin<T: Number + Default + Element + Pod>(args: Args<'_, '_>) -> TwinResult {
     let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
     let gemm = described(a.layout, b.layout, c.layout, T::DTYPE, args.ints[0] != 0)?;
     let [a, b] = [a, b].map(|x| x.values::<T>().get(x.layout.offset..).unwrap_or_default());
@@ -178,23 +181,8 @@ fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);
 }
 
-/// Integer arithmetic that wraps around.
-trait Wrapping: Copy + Default {
-    fn add_product(self, a: Self, b: Self) -> Self;
-}
-
-macro_rules! wrapping {
-    ($($T:ty),*) => {$(
-        impl Wrapping for $T {
-            fn add_product(self, a: $T, b: $T) -> $T {
-                self.wrapping_add(a.wrapping_mul(b))
-            }
-        }
-    )*};
-}
-wrapping!(i64, i32, u8);
-
-fn integers<T: Wrapping>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
+/// Integers wrap around, as in every other operation.
+fn integers<T: Number + Default>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     for (row, out) in c.chunks_mut(gemm.n.max(1)).enumerate() {
         if !gemm.accumulate {
             out.fill(T::default());
@@ -202,7 +190,7 @@ fn integers<T: Wrapping>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
         for i in 0..gemm.k {
             let a = a[row * gemm.a_strides[0] + i * gemm.a_strides[1]];
             for (column, out) in out.iter_mut().enumerate() {
-                *out = out.add_product(a, b[i * gemm.b_strides[0] + column * gemm.b_strides[1]]);
+                *out = out.plus(a.times(b[i * gemm.b_strides[0] + column * gemm.b_strides[1]]));
             }
         }
     }

@@ -12,8 +12,7 @@ use smallvec::SmallVec;
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::{DTypeError, not_implemented};
+use crate::error::{DTypeError, Result, not_implemented};
 use crate::ops::elementwise::{Operand, check_in_place};
 use crate::ops::shape::{UNSAFE_VIEW, viewed};
 use crate::ops::{self, CastPolicy, Operation, operations};
@@ -21,27 +20,27 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    MATMUL: Operation::new("matmul").composite().autocast(CastPolicy::LowerPrecision);
-    LINEAR: Operation::new("linear").composite().autocast(CastPolicy::LowerPrecision);
-    DOT: Operation::new("dot")
+    static MATMUL: Operation = Operation::new("matmul").composite().autocast(CastPolicy::LowerPrecision);
+    static LINEAR: Operation = Operation::new("linear").composite().autocast(CastPolicy::LowerPrecision);
+    static DOT: Operation = Operation::new("dot")
         .node("DotBackward0")
         .arguments("wrapper_CUDA__dot", &["self", "tensor"])
         .autocast_on_cuda(CastPolicy::Promote);
-    MM: Operation::new("mm")
+    static MM: Operation = Operation::new("mm")
         .node("MmBackward0")
         .arguments("wrapper_CUDA_mm", &["self", "mat2"])
         .autocast(CastPolicy::LowerPrecision);
-    ADDMM: Operation::new("addmm")
+    static ADDMM: Operation = Operation::new("addmm")
         .node("AddmmBackward0")
         .arguments("wrapper_CUDA_addmm", &["self", "mat1", "mat2"])
         .autocast(CastPolicy::LowerPrecision);
-    BMM: Operation::new("bmm")
+    static BMM: Operation = Operation::new("bmm")
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
         .autocast(CastPolicy::LowerPrecision);
-    // Views to a product's sizes. In PyTorch they have a node for each kind of product.
-    MV: Operation::new("view").node("MvBackward0");
-    SQUEEZE: Operation::new("view").node("SqueezeBackward4");
+    // Views that give a product its sizes. PyTorch has a node for this too, a different one for each kind of product.
+    static MV: Operation = Operation::new("view").node("MvBackward0");
+    static SQUEEZE: Operation = Operation::new("view").node("SqueezeBackward4");
 }
 
 impl Tensor {

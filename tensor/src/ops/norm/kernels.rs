@@ -6,71 +6,51 @@ use std::iter::zip;
 
 use bytemuck::Pod;
 
-use crate::bf16;
 use crate::cpu::half::Stored;
 use crate::cpu::number::Float;
 use crate::cpu::parts::{for_parts, for_shares, part};
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree::{self, CHUNK, LANES};
-use crate::dtype::{DType, Element, Memory};
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::f16;
 use crate::kernel::{Args, Input, KernelDef, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// A row with a kernel for each pair of dtypes of input and parameters: equal, or f32 parameters with a half type.
-macro_rules! normalizing {
-    ($name:literal, [$($parameter:ident $(($P:ty))?),+ $(,)?], $geometry:ident, $twin:expr) => {
-        normalizing!(@ $name, [$($parameter $(($P))?),+], $geometry, $twin,
-            F32 [f32 f32], F64 [f64 f64], F16 [f16 f16], BF16 [bf16 bf16], F16_F32 [f16 f32], BF16_F32 [bf16 f32])
-    };
-    (@ $name:literal, $parameters:tt, $geometry:ident, $twin:expr, $($KERNEL:ident [$X:ident $W:ident]),+) => {{
-        $(static $KERNEL: KernelDef = {
-            #[allow(dead_code)]
-            type X = $X;
-            #[allow(dead_code)]
-            type W = $W;
-            #[allow(dead_code)]
-            type C = <X as Memory>::Math;
-            const TYPES: &[DType] = type_key::<X, W>();
-            row!(@kernel $name, TYPES, $parameters, $geometry, Cheap, $twin, None)
-        };)+
-        Row { name: $name, refused_as: $name, kernels: &[$(&$KERNEL),+] }
-    }};
-}
-
-const fn type_key<X: Element, W: Element>() -> &'static [DType] {
-    match (X::DTYPE, W::DTYPE) {
-        (DType::F16, DType::F32) => &[DType::F16, DType::F32],
-        (DType::BF16, DType::F32) => &[DType::BF16, DType::F32],
-        (DType::F32, _) => &[DType::F32],
-        (DType::F64, _) => &[DType::F64],
-        (DType::F16, _) => &[DType::F16],
-        _ => &[DType::BF16],
-    }
-}
-
 rows! {
-    BATCH_NORM: normalizing!("batch_norm", [
-        In(X), In(W), In(W), In(W), In(W), Out(C), Out(C), Out(C), Out(X), Int, Float,
-    ], Rows, batch_norm_twin::<X, W, C>);
-    BATCH_NORM_BACKWARD: normalizing!("batch_norm_backward", [
-        In(X), In(X), In(W), In(C), In(C), Out(W), Out(W), Out(X), Int,
-    ], Rows, batch_norm_backward_twin::<X, W, C>).refused_as("batch_norm");
-    RUNNING_STATS: row!("running_stats", each_float, [
-        In(C), In(C), Out(T), Out(T), Float, Float,
-    ], Indexed, Cheap, running_stats_twin::<T, C>).refused_as("batch_norm");
-    LAYER_NORM: normalizing!("layer_norm", [
-        In(X), In(W), In(W), Out(X), Out(C), Float,
-    ], LastDim, layer_norm_twin::<X, W, C>).refused_as("LayerNormKernelImpl");
-    LAYER_NORM_BACKWARD: normalizing!("layer_norm_backward", [
-        In(X), In(X), In(W), In(C), Out(X),
-    ], LastDim, layer_norm_backward_twin::<X, W, C>).refused_as("LayerNormKernelImpl");
-    LAYER_NORM_SUMS: row!("layer_norm_sums", each_float, [
-        In(T), In(T), In(C), Out(C), Out(C),
-    ], Warps, Cheap, layer_norm_sums_twin::<T, C>).refused_as("LayerNormKernelImpl");
+    static BATCH_NORM: Row = row! {
+        name: "batch_norm", types: mixed, geometry: Rows, cost: Cheap,
+        parameters: [In(X), In(W), In(W), In(W), In(W), Out(C), Out(C), Out(C), Out(X), Int, Float],
+        twin: batch_norm_twin::<X, W, C>,
+    };
+    static BATCH_NORM_BACKWARD: Row = row! {
+        name: "batch_norm_backward", refused_as: "batch_norm", types: mixed, geometry: Rows, cost: Cheap,
+        parameters: [In(X), In(X), In(W), In(C), In(C), Out(W), Out(W), Out(X), Int],
+        twin: batch_norm_backward_twin::<X, W, C>,
+    };
+    static RUNNING_STATS: Row = row! {
+        name: "running_stats", refused_as: "batch_norm", types: each_float, geometry: Indexed, cost: Cheap,
+        parameters: [In(C), In(C), Out(T), Out(T), Float, Float],
+        twin: running_stats_twin::<T, C>,
+    };
+    static LAYER_NORM: Row = row! {
+        name: "layer_norm", refused_as: "LayerNormKernelImpl", types: mixed, geometry: LastDim, cost: Cheap,
+        parameters: [In(X), In(W), In(W), Out(X), Out(C), Float],
+        twin: layer_norm_twin::<X, W, C>,
+    };
+    static LAYER_NORM_BACKWARD: Row = row! {
+        name: "layer_norm_backward", refused_as: "LayerNormKernelImpl",
+        types: mixed, geometry: LastDim, cost: Cheap,
+        parameters: [In(X), In(X), In(W), In(C), Out(X)],
+        twin: layer_norm_backward_twin::<X, W, C>,
+    };
+    static LAYER_NORM_SUMS: Row = row! {
+        name: "layer_norm_sums", refused_as: "LayerNormKernelImpl",
+        types: each_float, geometry: Warps, cost: Cheap,
+        parameters: [In(T), In(T), In(C), Out(C), Out(C)],
+        twin: layer_norm_sums_twin::<T, C>,
+    };
 }
 
 fn kernel(row: &Row, x: &Tensor, weight: &Tensor) -> Result<&'static KernelDef> {

@@ -7,8 +7,7 @@ use smallvec::SmallVec;
 use crate::autograd::error::AutogradError;
 use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
-use crate::error::dtype::{DTypeError, not_implemented};
-use crate::error::{Error, Result};
+use crate::error::{DTypeError, Error, Result, not_implemented};
 use crate::ops::plain::{dense, number, reshaped, write};
 use crate::ops::{self, ArgumentNames, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
@@ -74,11 +73,13 @@ impl Default for LayerNormArguments {
 impl Keywords for LayerNormArguments {}
 
 operations! {
-    BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
-    BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
-    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(CastPolicy::Fp32);
-    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(CastPolicy::Fp32);
-    LAYER_NORM_BACKWARD: Operation::new("native_layer_norm_backward");
+    static BATCH_NORM: Operation = Operation::new("batch_norm").node("NativeBatchNormBackward0");
+    static BATCH_NORM_BACKWARD: Operation = Operation::new("native_batch_norm_backward");
+    static LAYER_NORM: Operation =
+        Operation::new("layer_norm").composite().autocast_on_cuda(CastPolicy::Fp32);
+    static NATIVE_LAYER_NORM: Operation =
+        Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    static LAYER_NORM_BACKWARD: Operation = Operation::new("native_layer_norm_backward");
 }
 
 const BATCH_NORM_ARGUMENTS: ArgumentNames = ArgumentNames {

@@ -4,34 +4,10 @@ use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::cpu::simd::vectorized;
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost};
+use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
-
-/// Runs `kernel(grad, [written…])` on matching parts of contiguous tensors of equal size.
-fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [&mut [T]; W]) + Sync) {
-    let grad: &[T] = args.inputs[0].elements();
-    let mut outputs = args.outputs.iter_mut();
-    let mut rest: [&mut [T]; W] =
-        std::array::from_fn(|_| outputs.next().map_or(Default::default(), |output| output.elements()));
-    let threads = threads_for(grad.len(), Cost::Costly.smallest_parallel());
-    if threads == 1 {
-        return kernel(grad, rest);
-    }
-    let share = grad.len().div_ceil(threads);
-    let mut shares: Vec<(&[T], [&mut [T]; W])> = Vec::new();
-    for grad in grad.chunks(share) {
-        let mut part: [&mut [T]; W] = std::array::from_fn(|_| Default::default());
-        for (part, rest) in part.iter_mut().zip(&mut rest) {
-            (*part, *rest) = std::mem::take(rest).split_at_mut(grad.len());
-        }
-        shares.push((grad, part));
-    }
-    for_pieces(threads, &mut shares, 1, &|_, shares| {
-        shares.iter_mut().for_each(|(grad, part)| kernel(grad, part.each_mut().map(std::mem::take)));
-    });
-}
 
 impl AdamStep {
     fn floats(&self) -> [f64; 7] {
@@ -69,31 +45,39 @@ impl SgdStep {
     }
 }
 
-/// Declares the twin of a step, which reads the gradient and writes the parameter and the optimizer's state.
-macro_rules! step {
-    ($lanes:ident, $T:ident, $Step:ty, $written:literal) => {
-        |args| {
-            let step = <$Step>::of(&args);
-            let kernel = vectorized!($lanes::<$T>, (grad: &[$T], written: [&mut [$T]; $written], step: $Step));
-            on_parts(args, |grad, written| kernel(grad, written, step));
-            Ok(())
-        }
-    };
-}
-
 rows! {
-    ADAM: row!("adam", floats, [
-        In(T), Out(T), Out(T), Out(T), Float, Float, Float, Float, Float, Float, Float,
-    ], Elements, Costly, step!(adam_lanes, T, AdamStep, 3));
-    SGD: row!("sgd", floats, [
-        In(T), Out(T), Int, Int, Float, Float, Float, Float,
-    ], Elements, Costly, step!(sgd_plain_lanes, T, SgdStep, 1));
-    SGD_MOMENTUM_FIRST: row!("sgd_momentum_first", floats, [
-        In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float,
-    ], Elements, Costly, step!(sgd_first_lanes, T, SgdStep, 2)).refused_as("sgd");
-    SGD_MOMENTUM: row!("sgd_momentum", floats, [
-        In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float,
-    ], Elements, Costly, step!(sgd_momentum_lanes, T, SgdStep, 2)).refused_as("sgd");
+    static ADAM: Row = row! {
+        name: "adam", types: floats, geometry: Elements, cost: Costly,
+        parameters: [In(T), Out(T), Out(T), Out(T), Float, Float, Float, Float, Float, Float, Float],
+        twin: |args| {
+            let kernel = vectorized!(adam_lanes::<T>, (grad: &[T], written: [&mut [T]; 3], step: AdamStep));
+            run_step(args, AdamStep::of, kernel)
+        },
+    };
+    static SGD: Row = row! {
+        name: "sgd", types: floats, geometry: Elements, cost: Costly,
+        parameters: [In(T), Out(T), Int, Int, Float, Float, Float, Float],
+        twin: |args| {
+            let kernel = vectorized!(sgd_plain_lanes::<T>, (grad: &[T], written: [&mut [T]; 1], step: SgdStep));
+            run_step(args, SgdStep::of, kernel)
+        },
+    };
+    static SGD_MOMENTUM_FIRST: Row = row! {
+        name: "sgd_momentum_first", refused_as: "sgd", types: floats, geometry: Elements, cost: Costly,
+        parameters: [In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float],
+        twin: |args| {
+            let kernel = vectorized!(sgd_first_lanes::<T>, (grad: &[T], written: [&mut [T]; 2], step: SgdStep));
+            run_step(args, SgdStep::of, kernel)
+        },
+    };
+    static SGD_MOMENTUM: Row = row! {
+        name: "sgd_momentum", refused_as: "sgd", types: floats, geometry: Elements, cost: Costly,
+        parameters: [In(T), Out(T), Out(T), Int, Int, Float, Float, Float, Float],
+        twin: |args| {
+            let kernel = vectorized!(sgd_momentum_lanes::<T>, (grad: &[T], written: [&mut [T]; 2], step: SgdStep));
+            run_step(args, SgdStep::of, kernel)
+        },
+    };
 }
 
 fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
@@ -133,8 +117,40 @@ fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step:
     launch(kernel, [grad], written, &step.ints(), &step.floats())
 }
 
-/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and
-/// `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
+/// The twin of a step: runs `kernel(grad, [parameter, state…], step)` on matching parts of contiguous tensors of one
+/// size.
+fn run_step<T: Float, S: Copy + Sync, const W: usize>(
+    args: Args<'_, '_>,
+    step: fn(&Args<'_, '_>) -> S,
+    kernel: impl Fn(&[T], [&mut [T]; W], S) + Sync,
+) -> TwinResult {
+    let step = step(&args);
+    let grad: &[T] = args.inputs[0].elements();
+    let mut outputs = args.outputs.iter_mut();
+    let mut rest: [&mut [T]; W] =
+        std::array::from_fn(|_| outputs.next().map_or(Default::default(), |output| output.elements()));
+    let threads = threads_for(grad.len(), Cost::Costly.smallest_parallel());
+    if threads == 1 {
+        kernel(grad, rest, step);
+        return Ok(());
+    }
+    let share = grad.len().div_ceil(threads);
+    let mut shares: Vec<(&[T], [&mut [T]; W])> = Vec::new();
+    for grad in grad.chunks(share) {
+        let mut part: [&mut [T]; W] = std::array::from_fn(|_| Default::default());
+        for (part, rest) in part.iter_mut().zip(&mut rest) {
+            (*part, *rest) = std::mem::take(rest).split_at_mut(grad.len());
+        }
+        shares.push((grad, part));
+    }
+    for_pieces(threads, &mut shares, 1, &|_, shares| {
+        shares.iter_mut().for_each(|(grad, part)| kernel(grad, part.each_mut().map(std::mem::take), step));
+    });
+    Ok(())
+}
+
+/// Adam (Kingma and Ba), with PyTorch's rounding:
+/// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();

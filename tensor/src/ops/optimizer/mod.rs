@@ -9,8 +9,7 @@ use smallvec::SmallVec;
 
 use crate::autograd::error::AutogradError;
 use crate::dtype::{DType, Memory, with_dtype};
-use crate::error::dtype::DTypeError;
-use crate::error::{Error, Result};
+use crate::error::{DTypeError, Error, Result};
 use crate::ops::access::access;
 use crate::ops::plain;
 use crate::ops::plain::dense;
@@ -18,8 +17,8 @@ use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    ADAM: Operation::new("_fused_adam_");
-    SGD: Operation::new("_fused_sgd_");
+    static ADAM: Operation = Operation::new("_fused_adam_");
+    static SGD: Operation = Operation::new("_fused_sgd_");
 }
 
 #[derive(Clone, Copy, Debug)]

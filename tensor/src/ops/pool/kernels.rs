@@ -18,29 +18,43 @@ use crate::cpu::simd::vectorized;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::row::{block, row, rows};
+use crate::ops::row::{Row, block, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // The blocks describe the windows down the planes, then across.
-    MAX_POOL2D: row!("max_pool2d", each, [
-        In(T), Out(T), Out(i32), Block(Windows), Block(Windows),
-    ], Indexed, Cheap, max_pool2d_twin::<T>);
-    MAX_POOL2D_BACKWARD: row!("max_pool2d_backward", each_float, [
-        In(T), In(i32), Out(T), Block(Windows), Block(Windows),
-    ], Indexed, Cheap, max_pool2d_backward_twin::<T>).refused_as("max_pool2d");
-    AVG_POOL2D: row!("avg_pool2d", floats, [
-        In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor),
-    ], Indexed, Cheap, avg_pool2d_twin::<T>);
-    AVG_POOL2D_BACKWARD: row!("avg_pool2d_backward", floats, [
-        In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor),
-    ], Indexed, Cheap, avg_pool2d_backward_twin::<T>).refused_as("avg_pool2d");
-    ADAPTIVE_AVG_POOL2D: row!("adaptive_avg_pool2d", floats, [
-        In(T), Out(T),
-    ], Indexed, Cheap, adaptive_avg_pool2d_twin::<T>);
-    ADAPTIVE_AVG_POOL2D_BACKWARD: row!("adaptive_avg_pool2d_backward", floats, [
-        In(T), Out(T),
-    ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
+    // The blocks describe the windows down the planes, then those across.
+    static MAX_POOL2D: Row = row! {
+        name: "max_pool2d", types: each, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T), Out(i32), Block(Windows), Block(Windows)],
+        twin: max_pool2d_twin::<T>,
+    };
+    static MAX_POOL2D_BACKWARD: Row = row! {
+        name: "max_pool2d_backward", refused_as: "max_pool2d",
+        types: each_float, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), In(i32), Out(T), Block(Windows), Block(Windows)],
+        twin: max_pool2d_backward_twin::<T>,
+    };
+    static AVG_POOL2D: Row = row! {
+        name: "avg_pool2d", types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor)],
+        twin: avg_pool2d_twin::<T>,
+    };
+    static AVG_POOL2D_BACKWARD: Row = row! {
+        name: "avg_pool2d_backward", refused_as: "avg_pool2d", types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T), Block(Windows), Block(Windows), Block(Divisor)],
+        twin: avg_pool2d_backward_twin::<T>,
+    };
+    static ADAPTIVE_AVG_POOL2D: Row = row! {
+        name: "adaptive_avg_pool2d", types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T)],
+        twin: adaptive_avg_pool2d_twin::<T>,
+    };
+    static ADAPTIVE_AVG_POOL2D_BACKWARD: Row = row! {
+        name: "adaptive_avg_pool2d_backward", refused_as: "adaptive_avg_pool2d",
+        types: floats, geometry: Indexed, cost: Cheap,
+        parameters: [In(T), Out(T)],
+        twin: adaptive_avg_pool2d_backward_twin::<T>,
+    };
 }
 
 /// Ordered numbers. Half types are compared without conversion.
@@ -51,7 +65,7 @@ trait Ordered: Pod + Send + Sync {
     fn displaces(self, found: Self) -> bool;
 }
 
-macro_rules! ordered {
+macro_rules! impl_ordered {
     ($($T:ty: $lowest:expr),*; $($Half:ty),*) => {
         $(impl Ordered for $T {
             const LOWEST: $T = $lowest;
@@ -75,7 +89,7 @@ macro_rules! ordered {
         })*
     };
 }
-ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN; f16, bf16);
+impl_ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN; f16, bf16);
 
 /// Rows sorted by position modulo the windows' stride. Phase `p` has elements `p`, `p + stride`, `p + 2 · stride`, ….
 /// Elements at the same place in neighbouring windows are adjacent in a phase.

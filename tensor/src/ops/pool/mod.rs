@@ -3,8 +3,7 @@
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, reshaped};
 use crate::ops::{self, Operation, operations};
@@ -72,12 +71,13 @@ impl Default for AvgPool2dOptions {
 }
 
 operations! {
-    MAX_POOL2D: Operation::new("max_pool2d").node("MaxPool2DWithIndicesBackward0");
-    MAX_POOL2D_BACKWARD: Operation::new("max_pool2d_with_indices_backward");
-    AVG_POOL2D: Operation::new("avg_pool2d").node("AvgPool2DBackward0");
-    AVG_POOL2D_BACKWARD: Operation::new("avg_pool2d_backward");
-    ADAPTIVE_AVG_POOL2D: Operation::new("adaptive_avg_pool2d").node("AdaptiveAvgPool2DBackward0");
-    ADAPTIVE_AVG_POOL2D_BACKWARD: Operation::new("adaptive_avg_pool2d_backward");
+    static MAX_POOL2D: Operation = Operation::new("max_pool2d").node("MaxPool2DWithIndicesBackward0");
+    static MAX_POOL2D_BACKWARD: Operation = Operation::new("max_pool2d_with_indices_backward");
+    static AVG_POOL2D: Operation = Operation::new("avg_pool2d").node("AvgPool2DBackward0");
+    static AVG_POOL2D_BACKWARD: Operation = Operation::new("avg_pool2d_backward");
+    static ADAPTIVE_AVG_POOL2D: Operation =
+        Operation::new("adaptive_avg_pool2d").node("AdaptiveAvgPool2DBackward0");
+    static ADAPTIVE_AVG_POOL2D_BACKWARD: Operation = Operation::new("adaptive_avg_pool2d_backward");
 }
 
 impl Tensor {

@@ -6,18 +6,17 @@ use crate::autograd::{Context, Function, Saved};
 use crate::cpu::random::fill_bernoulli;
 use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::error::dtype::DTypeError;
+use crate::error::{DTypeError, Result};
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, Operation, operations};
 use crate::scope;
 use crate::tensor::Tensor;
 
 operations! {
     // PyTorch multiplies by the scaled mask.
-    DROPOUT: Operation::new("dropout").node("MulBackward0");
-    DROPOUT_BACKWARD: Operation::new("native_dropout_backward");
+    static DROPOUT: Operation = Operation::new("dropout").node("MulBackward0");
+    static DROPOUT_BACKWARD: Operation = Operation::new("native_dropout_backward");
 }
 
 impl Tensor {
@@ -78,9 +77,12 @@ impl DropoutFunction {
 }
 
 rows! {
-    MASKED_SCALE: row!("masked_scale", floats, Cheap, |x: T, keep: u8, scale: T| -> T {
-        x * if keep != 0 { scale } else { 0.0 }
-    }).refused_as("bernoulli_scalar_cpu_");
+    static MASKED_SCALE: Row = row! {
+        name: "masked_scale", refused_as: "bernoulli_scalar_cpu_", types: floats, cost: Cheap,
+        element: |x: T, keep: u8, scale: T| -> T {
+            x * if keep != 0 { scale } else { 0.0 }
+        },
+    };
 }
 
 impl Function<2> for DropoutFunction {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::random::philox_fill;
 use crate::tensor::Tensor;
 
@@ -55,21 +55,36 @@ impl Uniform for f64 {
 }
 
 rows! {
-    // The integers are the seed and a position in its sequence. Two numbers from the caller follow.
-    UNIFORM: row!("uniform", each_float, [Out(T), Int, Int, Float, Float], Elements, Costly, uniform_twin::<T>)
-        .refused_as("check_uniform_bounds");
-    NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
-        .refused_as("normal_kernel_cpu");
-    RANDOM: row!("random", numbers, [Out(T), Int, Int, Int, Int], Elements, Costly, |mut args| {
-        let (low, range) = (args.ints[2], args.ints[3] as u64);
-        draw(&mut args, |[a, b], _, out: &mut T| {
-            let bits = u64::from(a) << 32 | u64::from(b);
-            let bits = if range == 0 { bits } else { bits % range };
-            *out = low.wrapping_add_unsigned(bits) as T;
-        });
-        Ok(())
-    });
-    BERNOULLI: row!("bernoulli", none, [In(f64), Out(bool), Int, Int], Elements, Costly, bernoulli_twin);
+    // These take the seed and a position in its sequence, then two numbers from the caller.
+    static UNIFORM: Row = row! {
+        name: "uniform", refused_as: "check_uniform_bounds",
+        types: each_float, geometry: Elements, cost: Costly,
+        parameters: [Out(T), Int, Int, Float, Float],
+        twin: uniform_twin::<T>,
+    };
+    static NORMAL: Row = row! {
+        name: "normal", refused_as: "normal_kernel_cpu", types: floats, geometry: Elements, cost: Costly,
+        parameters: [Out(T), Int, Int, Float, Float],
+        twin: normal_twin::<T>,
+    };
+    static RANDOM: Row = row! {
+        name: "random", types: numbers, geometry: Elements, cost: Costly,
+        parameters: [Out(T), Int, Int, Int, Int],
+        twin: |mut args| {
+            let (low, range) = (args.ints[2], args.ints[3] as u64);
+            draw(&mut args, |[a, b], _, out: &mut T| {
+                let bits = u64::from(a) << 32 | u64::from(b);
+                let bits = if range == 0 { bits } else { bits % range };
+                *out = low.wrapping_add_unsigned(bits) as T;
+            });
+            Ok(())
+        },
+    };
+    static BERNOULLI: Row = row! {
+        name: "bernoulli", types: none, geometry: Elements, cost: Costly,
+        parameters: [In(f64), Out(bool), Int, Int],
+        twin: bernoulli_twin,
+    };
 }
 
 pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {

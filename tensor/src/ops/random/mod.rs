@@ -17,8 +17,7 @@ use crate::cpu::random::*;
 use crate::cpu::reserve::reserve;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::dtype::not_implemented;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_implemented};
 use crate::host_context::HostContext;
 use crate::kernel::Cost;
 use crate::machine::Machine;
@@ -26,7 +25,7 @@ use crate::ops::access::access;
 use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
-use crate::options::{AndOptions, in_pair};
+use crate::options::{AndOptions, impl_and_options_for_pairs};
 use crate::random::{Engine, Generator};
 use crate::shape::Layout;
 use crate::sort;
@@ -34,14 +33,14 @@ use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
 operations! {
-    RAND: Operation::new("rand");
-    RANDN: Operation::new("randn");
-    RANDINT: Operation::new("randint");
-    BERNOULLI: Operation::new("bernoulli");
-    UNIFORM: Operation::new("uniform_").node("UniformBackward0");
-    NORMAL: Operation::new("normal_").node("NormalBackward0");
-    RANDOM_FROM_TO: Operation::new("random_").node("RandomBackward0");
-    RANDOM: Operation::new("random_").node("RandomBackward2");
+    static RAND: Operation = Operation::new("rand");
+    static RANDN: Operation = Operation::new("randn");
+    static RANDINT: Operation = Operation::new("randint");
+    static BERNOULLI: Operation = Operation::new("bernoulli");
+    static UNIFORM: Operation = Operation::new("uniform_").node("UniformBackward0");
+    static NORMAL: Operation = Operation::new("normal_").node("NormalBackward0");
+    static RANDOM_FROM_TO: Operation = Operation::new("random_").node("RandomBackward0");
+    static RANDOM: Operation = Operation::new("random_").node("RandomBackward2");
 }
 
 /// The keyword arguments of new random tensors. A dtype, a device, a tensor with both, or a generator converts to them.
@@ -67,7 +66,7 @@ pub struct RandomOptions<'g> {
     pub generator: Option<&'g Generator>,
 }
 
-in_pair!(['a, 'g,] &'a [usize], RandomOptions<'g>;);
+impl_and_options_for_pairs!(['a, 'g,] &'a [usize], RandomOptions<'g>;);
 
 impl<'g> From<&'g Generator> for RandomOptions<'g> {
     fn from(generator: &'g Generator) -> RandomOptions<'g> {

@@ -10,13 +10,14 @@ use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, dense};
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(CastPolicy::Fp32);
-    CUMSUM_BACKWARD: Operation::new("cumsum_backward");
+    static CUMSUM_ALONG: Operation =
+        Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    static CUMSUM_BACKWARD: Operation = Operation::new("cumsum_backward");
 }
 
 impl Tensor {
@@ -71,7 +72,11 @@ impl Function<1> for Cumsum {
 
 rows! {
     // The integer is 1 to sum rows from their end.
-    CUMSUM: row!("cumsum", sums, [In(T), Out(T), Int], LastDim, Cheap, cumsum_twin::<T>);
+    static CUMSUM: Row = row! {
+        name: "cumsum", types: sums, geometry: LastDim, cost: Cheap,
+        parameters: [In(T), Out(T), Int],
+        twin: cumsum_twin::<T>,
+    };
 }
 
 /// A type to sum, and the type of its sums.
@@ -81,7 +86,7 @@ trait Summand: bytemuck::Pod + Send + Sync {
     fn round(sum: Self::Sum) -> Self;
 }
 
-macro_rules! summands {
+macro_rules! impl_summand {
     ($($T:ty: $Sum:ty),*) => {$(
         impl Summand for $T {
             type Sum = $Sum;
@@ -94,7 +99,7 @@ macro_rules! summands {
         }
     )*};
 }
-summands!(f32: f64, f64: f64, i64: i64);
+impl_summand!(f32: f64, f64: f64, i64: i64);
 
 fn cumsum_twin<T: Summand>(args: Args<'_, '_>) -> TwinResult {
     let from_the_end = args.ints[0] != 0;

@@ -13,16 +13,16 @@ use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    MAX: Operation::new("max").node("MaxBackward1");
-    MIN: Operation::new("min").node("MinBackward1");
-    AMAX: Operation::new("amax").node("AmaxBackward0");
-    AMIN: Operation::new("amin").node("AminBackward0");
-    MAX_DIM: Operation::new("max").node("MaxBackward0");
-    MIN_DIM: Operation::new("min").node("MinBackward0");
-    ARGMAX: Operation::new("argmax");
-    ARGMIN: Operation::new("argmin");
-    ALL: Operation::new("all");
-    ANY: Operation::new("any");
+    static MAX: Operation = Operation::new("max").node("MaxBackward1");
+    static MIN: Operation = Operation::new("min").node("MinBackward1");
+    static AMAX: Operation = Operation::new("amax").node("AmaxBackward0");
+    static AMIN: Operation = Operation::new("amin").node("AminBackward0");
+    static MAX_DIM: Operation = Operation::new("max").node("MaxBackward0");
+    static MIN_DIM: Operation = Operation::new("min").node("MinBackward0");
+    static ARGMAX: Operation = Operation::new("argmax");
+    static ARGMIN: Operation = Operation::new("argmin");
+    static ALL: Operation = Operation::new("all");
+    static ANY: Operation = Operation::new("any");
 }
 
 impl Tensor {

@@ -5,6 +5,7 @@
 use bytemuck::Pod;
 
 use crate::cpu::blocks::Runs;
+use crate::cpu::number::Number;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::cpu::reserve::reserve;
@@ -30,42 +31,58 @@ pub(super) struct Sum<T>(std::marker::PhantomData<T>);
 pub(super) struct Largest<T>(std::marker::PhantomData<T>);
 pub(super) struct Smallest<T>(std::marker::PhantomData<T>);
 
-macro_rules! reducers {
-    ($($T:ty: $add:expr, $lowest:expr, $highest:expr;)*) => {$(
-        impl Monoid for Sum<$T> {
-            type Value = $T;
-            const IDENTITY: $T = 0 as $T;
-            #[inline(always)]
-            fn combine(a: $T, b: $T) -> $T {
-                $add(a, b)
-            }
-        }
-        impl Monoid for Largest<$T> {
-            type Value = $T;
-            const IDENTITY: $T = $lowest;
-            #[inline(always)]
-            #[allow(clippy::eq_op)] // A NaN stays.
-            fn combine(a: $T, b: $T) -> $T {
-                if b > a || b != b { b } else { a }
-            }
-        }
-        impl Monoid for Smallest<$T> {
-            type Value = $T;
-            const IDENTITY: $T = $highest;
-            #[inline(always)]
-            #[allow(clippy::eq_op)]
-            fn combine(a: $T, b: $T) -> $T {
-                if b < a || b != b { b } else { a }
-            }
+impl<T: Identities> Monoid for Sum<T> {
+    type Value = T;
+    const IDENTITY: T = T::ZERO;
+    #[inline(always)]
+    fn combine(a: T, b: T) -> T {
+        a.plus(b)
+    }
+}
+
+impl<T: Identities> Monoid for Largest<T> {
+    type Value = T;
+    const IDENTITY: T = T::LOWEST;
+    #[inline(always)]
+    #[allow(clippy::eq_op)] // A NaN, once found, stays.
+    fn combine(a: T, b: T) -> T {
+        if b > a || b != b { b } else { a }
+    }
+}
+
+impl<T: Identities> Monoid for Smallest<T> {
+    type Value = T;
+    const IDENTITY: T = T::HIGHEST;
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    fn combine(a: T, b: T) -> T {
+        if b < a || b != b { b } else { a }
+    }
+}
+
+/// The identities of the three monoids.
+pub(super) trait Identities: Number + PartialOrd + Pod + Element {
+    const ZERO: Self;
+    const LOWEST: Self;
+    const HIGHEST: Self;
+}
+
+/// `f32: 0.0, f32::NEG_INFINITY, f32::INFINITY;` lists zero, the lowest and the highest value.
+macro_rules! impl_identities {
+    ($($T:ty: $zero:literal, $lowest:expr, $highest:expr;)*) => {$(
+        impl Identities for $T {
+            const ZERO: $T = $zero;
+            const LOWEST: $T = $lowest;
+            const HIGHEST: $T = $highest;
         }
     )*};
 }
-reducers! {
-    f32: |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY;
-    f64: |a, b| a + b, f64::NEG_INFINITY, f64::INFINITY;
-    i64: i64::wrapping_add, i64::MIN, i64::MAX;
-    i32: i32::wrapping_add, i32::MIN, i32::MAX;
-    u8: u8::wrapping_add, u8::MIN, u8::MAX;
+impl_identities! {
+    f32: 0.0, f32::NEG_INFINITY, f32::INFINITY;
+    f64: 0.0, f64::NEG_INFINITY, f64::INFINITY;
+    i64: 0, i64::MIN, i64::MAX;
+    i32: 0, i32::MIN, i32::MAX;
+    u8: 0, u8::MIN, u8::MAX;
 }
 
 /// The approximate number of elements that justify a second thread.
@@ -112,15 +129,47 @@ pub(super) const AMAX: ReductionKernels = ReductionKernels { rows: &AMAX_OF_ROWS
 pub(super) const AMIN: ReductionKernels = ReductionKernels { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
 
 rows! {
-    // The integer is the length of a row. Integers below i64 are summed as i64.
-    SUM_OF_ROWS: row!("sum", sums, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Sum<T>>);
-    SUM_OF_CHUNKS: row!("sum_chunks", sums, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Sum<T>>);
-    AMAX_OF_ROWS: row!("amax", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Largest<T>>);
-    AMAX_OF_CHUNKS: row!("amax_chunks", numbers, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Largest<T>>);
-    AMIN_OF_ROWS: row!("amin", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Smallest<T>>);
-    AMIN_OF_CHUNKS: row!("amin_chunks", numbers, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Smallest<T>>);
-    ARGMAX: row!("argmax", numbers, [In(T), Out(i64), Int], Rows, Cheap, |args| positions::<T>(args, true));
-    ARGMIN: row!("argmin", numbers, [In(T), Out(i64), Int], Rows, Cheap, |args| positions::<T>(args, false));
+    // The integer is the length of a row. Smaller integers are summed as i64.
+    static SUM_OF_ROWS: Row = row! {
+        name: "sum", types: sums, geometry: Rows, cost: Cheap,
+        parameters: [In(T), Out(T), Int],
+        twin: reduce_twin::<Sum<T>>,
+    };
+    static SUM_OF_CHUNKS: Row = row! {
+        name: "sum_chunks", types: sums, geometry: Warps, cost: Cheap,
+        parameters: [In(T), Out(C), Int],
+        twin: chunks_twin::<Sum<T>>,
+    };
+    static AMAX_OF_ROWS: Row = row! {
+        name: "amax", types: numbers, geometry: Rows, cost: Cheap,
+        parameters: [In(T), Out(T), Int],
+        twin: reduce_twin::<Largest<T>>,
+    };
+    static AMAX_OF_CHUNKS: Row = row! {
+        name: "amax_chunks", types: numbers, geometry: Warps, cost: Cheap,
+        parameters: [In(T), Out(C), Int],
+        twin: chunks_twin::<Largest<T>>,
+    };
+    static AMIN_OF_ROWS: Row = row! {
+        name: "amin", types: numbers, geometry: Rows, cost: Cheap,
+        parameters: [In(T), Out(T), Int],
+        twin: reduce_twin::<Smallest<T>>,
+    };
+    static AMIN_OF_CHUNKS: Row = row! {
+        name: "amin_chunks", types: numbers, geometry: Warps, cost: Cheap,
+        parameters: [In(T), Out(C), Int],
+        twin: chunks_twin::<Smallest<T>>,
+    };
+    static ARGMAX: Row = row! {
+        name: "argmax", types: numbers, geometry: Rows, cost: Cheap,
+        parameters: [In(T), Out(i64), Int],
+        twin: |args| positions::<T>(args, true),
+    };
+    static ARGMIN: Row = row! {
+        name: "argmin", types: numbers, geometry: Rows, cost: Cheap,
+        parameters: [In(T), Out(i64), Int],
+        twin: |args| positions::<T>(args, false),
+    };
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, which has the kept dimensions in order.

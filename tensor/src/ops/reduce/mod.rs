@@ -13,7 +13,6 @@ pub(in crate::ops) mod sum;
 
 use error::ReduceError;
 pub(in crate::ops) use kernels::ROWS;
-pub(crate) use sum::sum_to;
 
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -9,14 +9,14 @@ use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
-    SUM_DIM: Operation::new("sum").node("SumBackward1").autocast_on_cuda(CastPolicy::Fp32);
-    MEAN: Operation::new("mean").node("MeanBackward0");
-    MEAN_DIM: Operation::new("mean").node("MeanBackward1");
-    VAR: Operation::new("var").node("VarBackward0");
-    STD: Operation::new("std").node("StdBackward0");
-    NORM: Operation::new("norm").composite().autocast_on_cuda(CastPolicy::Fp32);
-    VECTOR_NORM: Operation::new("sqrt").node("LinalgVectorNormBackward0");
+    static SUM: Operation = Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    static SUM_DIM: Operation = Operation::new("sum").node("SumBackward1").autocast_on_cuda(CastPolicy::Fp32);
+    static MEAN: Operation = Operation::new("mean").node("MeanBackward0");
+    static MEAN_DIM: Operation = Operation::new("mean").node("MeanBackward1");
+    static VAR: Operation = Operation::new("var").node("VarBackward0");
+    static STD: Operation = Operation::new("std").node("StdBackward0");
+    static NORM: Operation = Operation::new("norm").composite().autocast_on_cuda(CastPolicy::Fp32);
+    static VECTOR_NORM: Operation = Operation::new("sqrt").node("LinalgVectorNormBackward0");
 }
 
 impl Tensor {
@@ -252,15 +252,17 @@ pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result
     grad.reshape(&signed(&with_ones))?.expand(&signed(sizes))
 }
 
-/// Sums a tensor down to a shape that it was broadcast from (`Tensor.sum_to_size`).
-pub(crate) fn sum_to(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
-    if x.sizes() == sizes {
-        return Ok(x.clone());
+impl Tensor {
+    /// Sums a tensor down to a shape that it was broadcast from (`Tensor.sum_to_size`).
+    pub(crate) fn sum_to_size(&self, sizes: &[usize]) -> Result<Tensor> {
+        if self.sizes() == sizes {
+            return Ok(self.clone());
+        }
+        let new = self.ndim() - sizes.len();
+        let repeated: Vec<i64> = (0..self.ndim())
+            .filter(|dim| *dim < new || (sizes[*dim - new] == 1 && self.sizes()[*dim] != 1))
+            .map(|dim| dim as i64)
+            .collect();
+        self.sum_dims(&repeated, true)?.reshape(&signed(sizes))
     }
-    let new = x.ndim() - sizes.len();
-    let repeated: Vec<i64> = (0..x.ndim())
-        .filter(|dim| *dim < new || (sizes[*dim - new] == 1 && x.sizes()[*dim] != 1))
-        .map(|dim| dim as i64)
-        .collect();
-    x.sum_dims(&repeated, true)?.reshape(&signed(sizes))
 }

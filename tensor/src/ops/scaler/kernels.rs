@@ -6,7 +6,7 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 /// The element type of a gradient. f16 is missing, because its parameters should be f32.
@@ -50,11 +50,17 @@ pub(super) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> 
 }
 
 rows! {
-    UNSCALE: row!("amp_unscale", [f32 f64 bf16], [In(f32), Out(T), Out(f32)], Indexed, Cheap, unscale_twin::<T>)
-        .refused_as("_amp_foreach_non_finite_check_and_unscale_cuda");
-    UPDATE_SCALE: row!("amp_update_scale", none, [
-        In(f32), Out(f32), Out(i32), Int, Float, Float,
-    ], Elements, Cheap, update_scale_twin);
+    static UNSCALE: Row = row! {
+        name: "amp_unscale", refused_as: "_amp_foreach_non_finite_check_and_unscale_cuda",
+        types: [f32 f64 bf16], geometry: Indexed, cost: Cheap,
+        parameters: [In(f32), Out(T), Out(f32)],
+        twin: unscale_twin::<T>,
+    };
+    static UPDATE_SCALE: Row = row! {
+        name: "amp_update_scale", types: none, geometry: Elements, cost: Cheap,
+        parameters: [In(f32), Out(f32), Out(i32), Int, Float, Float],
+        twin: update_scale_twin,
+    };
 }
 
 fn unscale_twin<T: ScaledNumber>(args: Args<'_, '_>) -> TwinResult {

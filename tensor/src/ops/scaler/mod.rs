@@ -9,8 +9,8 @@ use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    UNSCALE: Operation::new("_amp_foreach_non_finite_check_and_unscale_");
-    UPDATE_SCALE: Operation::new("_amp_update_scale_");
+    static UNSCALE: Operation = Operation::new("_amp_foreach_non_finite_check_and_unscale_");
+    static UPDATE_SCALE: Operation = Operation::new("_amp_update_scale_");
 }
 
 /// Multiplies a gradient by `inv_scale`, and sets `found_inf` to 1 if an element is infinite or NaN

@@ -19,10 +19,10 @@ pub struct CopyOptions {
 }
 
 operations! {
-    CLONE: Operation::new("clone").node("CloneBackward0");
-    COPY: Operation::new("copy_").node("CopyBackwards");
-    FILL: Operation::new("fill_").node("FillBackward2");
-    ZERO: Operation::new("zero_").node("ZeroBackward0");
+    static CLONE: Operation = Operation::new("clone").node("CloneBackward0");
+    static COPY: Operation = Operation::new("copy_").node("CopyBackwards");
+    static FILL: Operation = Operation::new("fill_").node("FillBackward2");
+    static ZERO: Operation = Operation::new("zero_").node("ZeroBackward0");
 }
 
 impl Tensor {

@@ -2,9 +2,8 @@ use super::copy::check_fits;
 use super::kernels;
 use crate::backends::are_deterministic_algorithms_enabled;
 use crate::dtype::{DType, Scalar};
-use crate::enter::enter_uncharged;
-use crate::error::dtype::not_implemented;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, not_implemented};
+use crate::operation::enter_uncharged;
 use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
 use crate::options::AndOptions;
@@ -13,10 +12,10 @@ use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
 operations! {
-    FULL: Operation::new("full");
-    ARANGE: Operation::new("arange");
-    LINSPACE: Operation::new("linspace");
-    EYE: Operation::new("eye");
+    static FULL: Operation = Operation::new("full");
+    static ARANGE: Operation = Operation::new("arange");
+    static LINSPACE: Operation = Operation::new("linspace");
+    static EYE: Operation = Operation::new("eye");
 }
 
 impl Tensor {

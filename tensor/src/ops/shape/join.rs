@@ -16,10 +16,14 @@ use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 
 operations! {
-    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
-    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
+    static CAT: Operation =
+        Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
+    static STACK: Operation =
+        Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
     // The operation inside both.
-    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(CastPolicy::Promote);
+    static JOIN: Operation =
+        Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"])
+            .autocast_on_cpu(CastPolicy::Promote);
 }
 
 impl Tensor {

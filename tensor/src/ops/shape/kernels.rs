@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::elementwise::Convert;
 use crate::ops::launch::launch;
-use crate::ops::row::{row, rows};
+use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
 /// The twin of a kernel whose element `i` is `value(i, ints, floats)`.
@@ -25,18 +25,26 @@ fn from_position<T: Pod + Send>(args: Args<'_, '_>, value: fn(usize, &[i64], &[f
 }
 
 rows! {
-    ARANGE: row!("arange", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
-        from_position(args, <T as InRange>::in_range)
-    });
-    LINSPACE: row!("linspace", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
-        from_position(args, <T as Spaced>::spaced)
-    });
-    EYE: row!("eye", numbers, [Out(T), Int], Elements, Cheap, |args| {
-        from_position(args, |i, ints, _| -> T {
-            let n = ints[0] as usize;
-            (i / n == i % n) as u8 as T
-        })
-    });
+    static ARANGE: Row = row! {
+        name: "arange", types: each, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int, Int, Int, Float, Float],
+        twin: |args| from_position(args, <T as InRange>::in_range),
+    };
+    static LINSPACE: Row = row! {
+        name: "linspace", types: each, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int, Int, Int, Float, Float],
+        twin: |args| from_position(args, <T as Spaced>::spaced),
+    };
+    static EYE: Row = row! {
+        name: "eye", types: numbers, geometry: Elements, cost: Cheap,
+        parameters: [Out(T), Int],
+        twin: |args| {
+            from_position(args, |i, ints, _| -> T {
+                let n = ints[0] as usize;
+                (i / n == i % n) as u8 as T
+            })
+        },
+    };
 }
 
 /// Computes `start + i · step`, in integers for integer tensors: an f64 cannot distinguish 2⁵³ from 2⁵³ + 1.
@@ -53,7 +61,8 @@ trait InRange: Sized {
     fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
-macro_rules! in_range {
+/// `f32 as f64: round, widen;` computes a range of f32 in f64, rounded by `round` and converted back by `widen`.
+macro_rules! impl_in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
             /// A vector counts from its rounded first element, a remainder below two vectors from the start.
@@ -70,14 +79,14 @@ macro_rules! in_range {
         }
     )*};
 }
-in_range! {
+impl_in_range! {
     f32 as f64: Convert::convert, f64::from;
     f64 as f64: identity, identity;
     f16 as f32: f16::from_f32, f16::to_f32;
     bf16 as f32: bf16::from_f32, bf16::to_f32;
 }
 
-macro_rules! whole_in_range {
+macro_rules! impl_in_range_for_integers {
     ($($T:ty),*) => {$(
         impl InRange for $T {
             fn in_range(i: usize, ints: &[i64], _: &[f64]) -> $T {
@@ -86,7 +95,7 @@ macro_rules! whole_in_range {
         }
     )*};
 }
-whole_in_range!(i64, i32, u8);
+impl_in_range_for_integers!(i64, i32, u8);
 
 /// Computes evenly spaced values, counted from both ends, so the last is exactly `end`.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
@@ -105,7 +114,8 @@ fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     (is_first_half, if is_first_half { i } else { steps - 1 - i }, steps - 1)
 }
 
-macro_rules! spaced {
+/// `i64 as f64: ends;` computes values of i64 in f64, between the two that `ends` takes from the arguments.
+macro_rules! impl_spaced {
     ($($T:ty as $Math:ty: $ends:expr;)*) => {$(
         impl Spaced for $T {
             fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
@@ -120,7 +130,7 @@ macro_rules! spaced {
         }
     )*};
 }
-spaced! {
+impl_spaced! {
     f32 as f32: |_, floats| [floats[0] as f32, floats[1] as f32];
     f64 as f64: |_, floats| [floats[0], floats[1]];
     i64 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
@@ -128,7 +138,7 @@ spaced! {
     u8 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
 }
 
-macro_rules! spaced_halves {
+macro_rules! impl_spaced_for_halves {
     ($($T:ty),*) => {$(
         impl Spaced for $T {
             fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
@@ -142,7 +152,7 @@ macro_rules! spaced_halves {
         }
     )*};
 }
-spaced_halves!(f16, bf16);
+impl_spaced_for_halves!(f16, bf16);
 
 pub(super) fn eye(out: &Tensor) -> Result<()> {
     launch(EYE.of(out.dtype())?, [], [out], &[out.sizes()[0] as i64], &[])

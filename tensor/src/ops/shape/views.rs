@@ -10,22 +10,22 @@ use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    VIEW: Operation::new("view").node("ViewBackward0");
-    pub(crate) UNSAFE_VIEW: Operation::new("view").node("UnsafeViewBackward0");
-    RESHAPE_ALIAS: Operation::new("view").node("ReshapeAliasBackward0");
-    UNSQUEEZE: Operation::new("unsqueeze").node("UnsqueezeBackward0");
-    SQUEEZE: Operation::new("squeeze").node("SqueezeBackward1");
-    EXPAND: Operation::new("expand").node("ExpandBackward0");
-    PERMUTE: Operation::new("permute").node("PermuteBackward0");
-    TRANSPOSE: Operation::new("transpose").node("TransposeBackward0");
-    T: Operation::new("transpose").node("TBackward0");
-    SELECT: Operation::new("select").node("SelectBackward0");
-    SELECT_BACKWARD: Operation::new("select_backward");
-    SLICE: Operation::new("slice").node("SliceBackward0");
-    pub(super) SPLIT: Operation::new("slice").node("SplitBackward0");
-    pub(super) SPLIT_WITH_SIZES: Operation::new("slice").node("SplitWithSizesBackward0");
-    SLICE_BACKWARD: Operation::new("slice_backward");
-    UNFOLD: Operation::new("unfold").node("UnfoldBackward0");
+    static VIEW: Operation = Operation::new("view").node("ViewBackward0");
+    pub(crate) static UNSAFE_VIEW: Operation = Operation::new("view").node("UnsafeViewBackward0");
+    static RESHAPE_ALIAS: Operation = Operation::new("view").node("ReshapeAliasBackward0");
+    static UNSQUEEZE: Operation = Operation::new("unsqueeze").node("UnsqueezeBackward0");
+    static SQUEEZE: Operation = Operation::new("squeeze").node("SqueezeBackward1");
+    static EXPAND: Operation = Operation::new("expand").node("ExpandBackward0");
+    static PERMUTE: Operation = Operation::new("permute").node("PermuteBackward0");
+    static TRANSPOSE: Operation = Operation::new("transpose").node("TransposeBackward0");
+    static T: Operation = Operation::new("transpose").node("TBackward0");
+    static SELECT: Operation = Operation::new("select").node("SelectBackward0");
+    static SELECT_BACKWARD: Operation = Operation::new("select_backward");
+    static SLICE: Operation = Operation::new("slice").node("SliceBackward0");
+    pub(super) static SPLIT: Operation = Operation::new("slice").node("SplitBackward0");
+    pub(super) static SPLIT_WITH_SIZES: Operation = Operation::new("slice").node("SplitWithSizesBackward0");
+    static SLICE_BACKWARD: Operation = Operation::new("slice_backward");
+    static UNFOLD: Operation = Operation::new("unfold").node("UnfoldBackward0");
 }
 
 impl Tensor {

@@ -72,19 +72,30 @@ fn log_softmax_backward_row<T: Float>([grad, y]: [&[T]; 2], out: &mut [T]) {
 }
 
 rows! {
-    pub(super) SOFTMAX: row!("softmax", floats, [In(T), Out(T)], LastDim, Costly, |args| {
-        over_rows(args, vectorized!(softmax_row::<T>, (inputs: [&[T]; 1], out: &mut [T])))
-    });
-    pub(super) LOG_SOFTMAX: row!("log_softmax", floats, [In(T), Out(T)], LastDim, Costly, |args| {
-        over_rows(args, log_softmax_of_row::<T>())
-    });
-    pub(super) SOFTMAX_BACKWARD: row!("softmax_backward", floats, [In(T), In(T), Out(T)], LastDim, Costly, |args| {
-        over_rows(args, vectorized!(softmax_backward_row::<T>, (inputs: [&[T]; 2], out: &mut [T])))
-    });
-    pub(super) LOG_SOFTMAX_BACKWARD: row!(
-        "log_softmax_backward", floats, [In(T), In(T), Out(T)], LastDim, Costly,
-        |args| over_rows(args, vectorized!(log_softmax_backward_row::<T>, (inputs: [&[T]; 2], out: &mut [T])))
-    );
+    pub(super) static SOFTMAX: Row = row! {
+        name: "softmax", types: floats, geometry: LastDim, cost: Costly,
+        parameters: [In(T), Out(T)],
+        twin: |args| {
+            over_rows(args, vectorized!(softmax_row::<T>, (inputs: [&[T]; 1], out: &mut [T])))
+        },
+    };
+    pub(super) static LOG_SOFTMAX: Row = row! {
+        name: "log_softmax", types: floats, geometry: LastDim, cost: Costly,
+        parameters: [In(T), Out(T)],
+        twin: |args| over_rows(args, log_softmax_of_row::<T>()),
+    };
+    pub(super) static SOFTMAX_BACKWARD: Row = row! {
+        name: "softmax_backward", types: floats, geometry: LastDim, cost: Costly,
+        parameters: [In(T), In(T), Out(T)],
+        twin: |args| {
+            over_rows(args, vectorized!(softmax_backward_row::<T>, (inputs: [&[T]; 2], out: &mut [T])))
+        },
+    };
+    pub(super) static LOG_SOFTMAX_BACKWARD: Row = row! {
+        name: "log_softmax_backward", types: floats, geometry: LastDim, cost: Costly,
+        parameters: [In(T), In(T), Out(T)],
+        twin: |args| over_rows(args, vectorized!(log_softmax_backward_row::<T>, (inputs: [&[T]; 2], out: &mut [T]))),
+    };
 }
 
 pub(super) fn run<const N: usize>(kernel: &Row, inputs: [&Tensor; N], out: &Tensor) -> Result<()> {

@@ -1,8 +1,7 @@
 //! Softmax and its logarithm. Both subtract the largest score first, so no exponential overflows.
 
 use crate::autograd::{Context, Function, Saved};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::ops::row::Row;
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;

@@ -7,19 +7,17 @@ use super::reduce::reduce;
 use super::work::Work;
 use crate::autograd::no_grad;
 use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
-use crate::device::Device;
+use crate::device::{Device, DevicePtr};
 use crate::dtype::DType;
-use crate::enter::enter;
 use crate::error::distributed::DistributedError;
 use crate::error::{Error, Result};
-use crate::handles::DevicePtr;
 use crate::host_context::HostContext;
 use crate::host_profile::HostProfile;
 use crate::machine::Machine;
-use crate::operation::Operation;
+use crate::operation::{Operation, enter};
 use crate::ops::access::access;
 use crate::ops::plain::dense;
-use crate::options::{AndOptions, Keywords, alone};
+use crate::options::{AndOptions, Keywords, impl_and_options};
 use crate::ranks::{Arrival, CollectiveCall};
 use crate::scope;
 use crate::shape::signed;
@@ -44,7 +42,7 @@ pub struct CollectiveOptions {
 
 impl Keywords for CollectiveOptions {}
 
-alone!(ReduceOp);
+impl_and_options!(ReduceOp);
 
 /// Replaces every rank's `tensor` with the reduction over all ranks (`torch.distributed.all_reduce`).
 ///

@@ -58,7 +58,7 @@ trait ReduceFloat: Pod + std::ops::Add<Output = Self> + std::ops::Div<Output = S
     fn of_count(count: usize) -> Self;
 }
 
-macro_rules! float {
+macro_rules! impl_reduce_float {
     ($($T:ty),*) => {$(
         impl ReduceFloat for $T {
             fn larger(self, other: $T) -> $T {
@@ -73,7 +73,7 @@ macro_rules! float {
         }
     )*};
 }
-float!(f32, f64);
+impl_reduce_float!(f32, f64);
 
 fn floats<T: ReduceFloat>(op: ReduceOp, first: &mut [u8], others: &[&[u8]]) {
     match op {

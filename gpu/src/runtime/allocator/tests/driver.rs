@@ -11,12 +11,11 @@ const BASE: u64 = 0x7000_0000_0000;
 
 pub(super) struct FakeDriver {
     capacity: u64,
-    /// Whether freed memory is reused, at the lowest address; if not, addresses only grow.
+    /// Whether freed memory is reused, at the lowest address. Otherwise addresses only grow.
     reuse: bool,
     state: RefCell<State>,
 }
 
-/// The driver calls. Each kind is counted from 0, from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Call {
     Malloc,
@@ -44,12 +43,11 @@ struct State {
     failing: BTreeMap<(Call, usize), DriverError>,
     /// The last record of each event: the stream, and whether the stream has reached it.
     events: Vec<Option<(StreamId, bool)>>,
-    /// The events that each stream has not reached yet, in order.
+    /// The events that each stream has not reached, in order.
     queued: BTreeMap<StreamId, Vec<EventId>>,
 }
 
 impl State {
-    /// Counts a call, and returns its injected failure, if any.
     fn call(&mut self, call: Call) -> DriverResult<()> {
         let count = self.calls.entry(call).or_default();
         let failure = self.failing.remove(&(call, *count));
@@ -77,17 +75,16 @@ impl FakeDriver {
         FakeDriver { reuse: false, ..FakeDriver::with_capacity(capacity) }
     }
 
-    /// Makes a call fail, given its number counted from 0, from the start.
+    /// Makes a call fail. Numbers count from 0, from the start.
     pub(super) fn fail(&self, call: Call, number: usize, error: DriverError) {
         self.state.borrow_mut().failing.insert((call, number), error);
     }
 
-    /// The number of calls of a kind.
     pub(super) fn calls(&self, call: Call) -> usize {
         self.state.borrow().calls.get(&call).copied().unwrap_or(0)
     }
 
-    /// Lets a stream reach the next `events` events recorded on it.
+    /// Lets a stream reach its next `events` events.
     pub(super) fn advance(&self, stream: StreamId, events: usize) {
         let state = &mut *self.state.borrow_mut();
         let queued = state.queued.entry(stream).or_default();
@@ -95,7 +92,7 @@ impl FakeDriver {
         reached.into_iter().for_each(|event| state.reach(event));
     }
 
-    /// The number of events created, and how many of them are recorded but not reached.
+    /// The number of created events, and of those that are recorded but not reached.
     pub(super) fn events(&self) -> (usize, usize) {
         let state = self.state.borrow();
         (state.events.len(), state.queued.values().map(Vec::len).sum())
@@ -105,8 +102,7 @@ impl FakeDriver {
         self.state.borrow().segments.values().sum()
     }
 
-    /// Checks that the allocator has exactly the segments that this driver allocated, divided into blocks without gaps,
-    /// and that its statistics match its blocks.
+    /// Checks that the allocator has exactly this driver's segments, without gaps, and that its statistics are right.
     pub(super) fn check(&self, allocator: &Allocator) {
         let segments: Vec<_> = allocator.snapshot().collect();
         let ours: Vec<(u64, u64)> =
@@ -140,7 +136,6 @@ impl FakeDriver {
         assert_eq!(stats.reserved_bytes.all.current, self.in_use());
         assert_eq!(stats.segment.all.current, segments.len() as u64);
         assert_eq!(stats.num_device_alloc - stats.num_device_free, segments.len() as u64);
-        // Every event is either pending or available.
         let waited_for = allocator.uses.pending.values().flatten().filter(|pending| pending.event.is_some());
         assert_eq!(self.events().0, waited_for.count() + allocator.uses.spare.len());
     }

@@ -1,5 +1,4 @@
-//! A naive model of the allocator: a list of segments, each a list of blocks, searched from one end to the other. No
-//! statistic is updated incrementally; all are recounted after every step.
+//! A naive model of the allocator: lists of segments and blocks. It recounts all statistics after every step.
 
 use super::driver::FakeDriver;
 use crate::contract::driver::{DevicePtr, DriverResult};
@@ -9,17 +8,14 @@ use crate::runtime::stats::{DeviceStats, Stat};
 #[derive(Default)]
 pub(super) struct Model {
     segments: Vec<Segment>,
-    /// The size from which a block is oversize.
     max_split: Option<u64>,
-    /// The limit on reserved bytes.
     pub(super) allowed: Option<u64>,
-    /// The streams that freed blocks wait for, in the order in which the blocks were freed.
+    /// The streams that freed blocks wait for, in the order of the frees.
     waits: Vec<Wait>,
     stats: DeviceStats,
     /// The number and bytes of segments allocated and freed in this step: `[large, small]`.
     came: [(u64, u64); 2],
     went: [(u64, u64); 2],
-    /// The number of oversize segments among these.
     oversize_came: u64,
     oversize_went: u64,
 }
@@ -42,18 +38,15 @@ struct Block {
     waiting: bool,
 }
 
-/// A freed block that waits for a stream.
 struct Wait {
     stream: u32,
     address: u64,
-    /// Whether the stream has passed the event.
     done: bool,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Address(u64),
-    /// The size that was tried.
     OutOfMemory(u64),
     DriverFailed,
 }
@@ -122,7 +115,6 @@ impl Model {
         }
     }
 
-    /// Allocates a segment from the driver, if the limit allows it.
     fn ask(&self, driver: &FakeDriver, bytes: u64) -> DriverResult<DevicePtr> {
         let reserved: u64 = self.segments.iter().map(|segment| segment.size).sum();
         match self.allowed {
@@ -135,7 +127,7 @@ impl Model {
         self.max_split.is_some_and(|limit| size >= limit)
     }
 
-    /// Allocates in the existing segments, as far as the options allow it, or in the `fresh` one.
+    /// Allocates in the existing segments, if the options allow it, or in the `fresh` one.
     fn take(
         &mut self,
         requested: u64,
@@ -175,7 +167,6 @@ impl Model {
         Some(address)
     }
 
-    /// Frees a block that streams other than its own use.
     pub(super) fn free(&mut self, address: u64, used_on: &[u32]) {
         let waits = used_on.iter().map(|&stream| Wait { stream, address, done: false });
         self.waits.extend(waits);
@@ -207,13 +198,12 @@ impl Model {
         }
     }
 
-    /// Lets a stream pass the next `count` events that blocks wait for.
     pub(super) fn advance(&mut self, stream: u32, count: usize) {
         let ahead = self.waits.iter_mut().filter(|wait| wait.stream == stream && !wait.done);
         ahead.take(count).for_each(|wait| wait.done = true);
     }
 
-    /// Frees the blocks that no longer wait for any stream.
+    /// Frees the blocks that wait for no stream.
     fn look_at_streams(&mut self) {
         let mut streams: Vec<u32> = self.waits.iter().map(|wait| wait.stream).collect();
         streams.sort_unstable();
@@ -309,7 +299,7 @@ impl Model {
         &self.stats
     }
 
-    /// Recounts everything and updates the statistics by the differences.
+    /// Recounts everything, and updates the statistics by the differences.
     fn count(&mut self) {
         let limit = self.max_split.unwrap_or(u64::MAX);
         let Model { segments, stats, came, went, .. } = self;

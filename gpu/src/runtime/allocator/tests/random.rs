@@ -17,23 +17,19 @@ enum Step {
         bytes: u64,
         stream: u32,
     },
-    /// Frees one of the live allocations.
     Free(usize),
-    /// Uses one of the live allocations on a stream.
     RecordStream {
         which: usize,
         stream: u32,
     },
-    /// Lets a stream pass some of the events recorded on it.
     Advance {
         stream: u32,
         events: usize,
     },
-    /// Sets the limit on reserved bytes.
     Allow(u64),
     EmptyCache,
     ResetPeak,
-    /// Makes a later `malloc` of the driver fail; the next one if `after` is 0.
+    /// Makes a later `malloc` of the driver fail. 0 means the next one.
     FailMalloc {
         after: usize,
         memory: bool,
@@ -48,7 +44,7 @@ fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![
         2 => 0u64..3000,
         2 => 0..=MIB,
-        // Few different sizes, so that holes fit exactly and there are ties.
+        // Few sizes, so that holes fit exactly and ties occur.
         4 => (1u64..5).prop_map(|n| n * 256 * 1024),
         1 => MIB - 600..MIB + 600,
         2 => MIB..12 * MIB,
@@ -72,7 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The allocator and the model, each with its own driver; both drivers behave alike.
+/// The allocator and the model, with equal drivers.
 struct Pair {
     driver: FakeDriver,
     allocator: Allocator,
@@ -149,7 +145,6 @@ impl Pair {
         assert_eq!(allocator.stats(), model.stats());
     }
 
-    /// Checks that no two live blocks overlap, and that all memory comes from the driver.
     fn check(&self) {
         self.driver.check(&self.allocator);
         let live = self.live.iter().map(|(allocation, ..)| *allocation);
@@ -157,8 +152,7 @@ impl Pair {
     }
 }
 
-/// Checks that the live allocations are those that the allocator considers allocated. The driver has checked that
-/// blocks do not overlap, so comparing addresses is enough.
+/// Checks that the live allocations are the allocated blocks. The driver has checked that blocks do not overlap.
 fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
     let blocks = allocator.snapshot().flat_map(|segment| segment.blocks);
     let theirs: Vec<u64> = blocks
@@ -170,7 +164,7 @@ fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
     assert_eq!(ours, theirs);
 }
 
-/// Checks that everything can be returned: to the driver, and in the allocator's own state.
+/// Checks that everything is returned: to the driver, and in the allocator's state.
 fn check_that_nothing_is_lost(allocator: &mut Allocator, driver: &FakeDriver) {
     // Injected failures may still be pending.
     let freed = (0..40).any(|_| allocator.empty_cache(driver).is_ok());
@@ -182,7 +176,6 @@ fn check_that_nothing_is_lost(allocator: &mut Allocator, driver: &FakeDriver) {
     assert!(allocator.uses.pending.is_empty());
 }
 
-/// The option `max_split_size`, for the allocator and the model.
 fn max_split() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![2 => Just(None), 2 => (20u64..30).prop_map(Some)]
 }
@@ -223,7 +216,7 @@ proptest! {
         check_that_nothing_is_lost(&mut pair.allocator, &pair.driver);
     }
 
-    /// In this test every call of the driver may fail, including those for events.
+    /// Here every call of the driver may fail, including those for events.
     #[test]
     fn random_failures_lose_nothing(
         max_split in max_split(),

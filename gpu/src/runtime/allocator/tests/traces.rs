@@ -27,7 +27,6 @@ fn name(trace: &Value) -> &str {
     trace["name"].as_str().unwrap()
 }
 
-/// Whether a trace uses only supported features.
 fn can_run(trace: &Value) -> bool {
     let settings = ["total", "context", "fraction", "max_split"];
     let configured = trace["config"].as_object().unwrap().keys().all(|key| settings.contains(&key.as_str()));
@@ -138,7 +137,6 @@ fn check_figures(stats: &DeviceStats, step: &Value, at: &str) {
     }
 }
 
-/// Checks every number of `memory_stats()`.
 fn check_stats(allocator: &Allocator, expected: &Value, trace: &str) {
     let mut ours = allocator.stats().by_name();
     let max_split_size = allocator.settings().max_split_size.map_or(-1, |bytes| bytes as i64);

@@ -14,8 +14,7 @@ use crate::cpu::half::{narrow_all, widened};
 use crate::cpu::reserve::collect;
 use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
-use crate::error::Result;
-use crate::error::dtype::not_implemented;
+use crate::error::{Result, not_implemented};
 use crate::kernel::TwinResult;
 
 /// Computes a convolution with the algorithm `way`. `order` selects the order of parts where it is not fixed.

@@ -3,10 +3,10 @@
 use super::*;
 use crate::conv::ConvAlgorithm;
 use crate::cpu::conv::run_conv;
+use crate::device::DevicePtr;
 use crate::gpu::simulated::convolution::{Convolution, algorithms, ways};
 use crate::gpu::simulated::cost;
 use crate::gpu::simulated::profile::{H200, Profile, T4};
-use crate::handles::DevicePtr;
 
 fn shape(n: usize, c: usize, size: [usize; 2], k: usize) -> ConvShape {
     let [h, w] = size;

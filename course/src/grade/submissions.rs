@@ -10,24 +10,24 @@ use unicode_normalization::UnicodeNormalization;
 use super::name::{self, Named, Student};
 
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Submissions {
     pub is_class: bool,
     /// By name.
-    pub students: Vec<Handed>,
+    pub students: Vec<Submission>,
     /// Notes on files that are not graded.
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-pub struct Handed {
+pub struct Submission {
     pub name: String,
     /// By the id of the exercise.
-    pub files: BTreeMap<&'static str, Picked>,
+    pub files: BTreeMap<&'static str, GradedFile>,
 }
 
 /// The file to grade, out of all attempts.
 #[derive(Debug)]
-pub struct Picked {
+pub struct GradedFile {
     pub path: PathBuf,
     pub is_late: bool,
     pub attempts: usize,
@@ -63,21 +63,21 @@ const MOST: usize = 100_000;
 const DEEPEST: usize = 8;
 
 /// Scans a folder for files of these exercises.
-pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
-    let mut found = Found::default();
+pub fn collect(folder: &Path, ids: &[&'static str]) -> Submissions {
+    let mut submissions = Submissions::default();
     let mut files = Vec::new();
     let mut others = Vec::new();
     let mut all_folders = Vec::new();
     scan(folder, &mut Vec::new(), ids, &mut files, &mut others, &mut all_folders);
     let around = unwrap(&mut files);
     let top = name::of_folder(&file_name(folder)).map_or_else(|| file_name(folder), |student| student.name);
-    found.is_class = is_class(&files);
+    submissions.is_class = is_class(&files);
     let mut by_student: BTreeMap<String, Vec<(Student, File)>> = BTreeMap::new();
-    let by_assignment = found.is_class && is_by_assignment(&files, ids);
+    let by_assignment = submissions.is_class && is_by_assignment(&files, ids);
     let by_folder = files.iter().any(|file| !file.folders.is_empty());
     let mut named: BTreeMap<String, String> = BTreeMap::new();
     for mut file in files {
-        if !found.is_class {
+        if !submissions.is_class {
             let student = Student { name: top.clone(), number: None };
             by_student.entry(student.key()).or_default().push((student, file));
             continue;
@@ -93,13 +93,13 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
         };
         match student {
             Some(student) => by_student.entry(student.key()).or_default().push((student, file)),
-            None => found
+            None => submissions
                 .notes
                 .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
         }
     }
     // A student without files to grade still belongs to the class.
-    let has_folders = found.is_class && !by_assignment && by_folder;
+    let has_folders = submissions.is_class && !by_assignment && by_folder;
     let empty = all_folders
         .iter()
         .filter(|path| has_folders && path.len() == around.len() + 1 && path.starts_with(&around));
@@ -109,11 +109,13 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
     }
     for (key, files) in by_student {
         if files.is_empty() {
-            found.students.push(Handed { name: named.remove(&key).unwrap_or_default(), ..Handed::default() });
+            submissions
+                .students
+                .push(Submission { name: named.remove(&key).unwrap_or_default(), ..Submission::default() });
             continue;
         }
-        for (student, files) in apart(files) {
-            let mut handed = Handed { name: student, ..Handed::default() };
+        for (student, files) in split_namesakes(files) {
+            let mut submission = Submission { name: student, ..Submission::default() };
             let mut by_exercise: BTreeMap<&'static str, Vec<File>> = BTreeMap::new();
             for file in files {
                 by_exercise.entry(file.named.id).or_default().push(file);
@@ -124,25 +126,25 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
                 let count = attempts.len();
                 let Some(last) = attempts.pop() else { continue };
                 if count > 1 {
-                    found.notes.push(format!(
+                    submissions.notes.push(format!(
                         "{}: {count} files for {id}; the last is graded: {}",
-                        handed.name,
+                        submission.name,
                         shown(folder, &last.path)
                     ));
                 }
-                let picked = Picked { path: last.path, is_late: last.named.is_late, attempts: count };
-                handed.files.insert(id, picked);
+                let picked = GradedFile { path: last.path, is_late: last.named.is_late, attempts: count };
+                submission.files.insert(id, picked);
             }
-            found.students.push(handed);
+            submissions.students.push(submission);
         }
     }
-    found.notes.extend(others.iter().take(20).map(|path| {
+    submissions.notes.extend(others.iter().take(20).map(|path| {
         format!("{} is not graded: its name has to have an exercise's id in it, such as 02-batch, and to end in .rs", shown(folder, path))
     }));
     if others.len() > 20 {
-        found.notes.push(format!("{} more such files", others.len() - 20));
+        submissions.notes.push(format!("{} more such files", others.len() - 20));
     }
-    found
+    submissions
 }
 
 fn shown(folder: &Path, path: &Path) -> String {
@@ -270,7 +272,7 @@ fn is_by_assignment(files: &[File], ids: &[&'static str]) -> bool {
 
 /// Separates students of the same name. A platform may number the same student anew for each assignment, so different
 /// numbers mean different students only if both have a file for the same exercise.
-fn apart(files: Vec<(Student, File)>) -> Vec<(String, Vec<File>)> {
+fn split_namesakes(files: Vec<(Student, File)>) -> Vec<(String, Vec<File>)> {
     let name = files[0].0.name.clone();
     let mut of_exercise: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();
     for (student, file) in &files {

@@ -1,4 +1,4 @@
-//! The known mistakes that the checks still allow on a page, such as `book/today/04-memory.toml`.
+//! The known mistakes that the checks still allow on a page, such as `book/known_mistakes/04-memory.toml`.
 //!
 //! These lists may only shrink: a finding that is not listed is a mistake, and so is an entry without a finding. A page
 //! without entries has no file.
@@ -24,7 +24,7 @@ pub struct Finding {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Today {
+pub struct KnownMistakes {
     /// The word limit of the chapter until it is shortened.
     words: Option<Spanned<usize>>,
     digits: Vec<Spanned<String>>,
@@ -36,33 +36,33 @@ pub struct Today {
 
 pub const CHECKS: [&str; 3] = ["digits", "code", "english"];
 
-impl Today {
+impl KnownMistakes {
     /// The path of a page's file, such as `04-memory.md`, relative to the root of the checkout.
     pub fn file(page: &str) -> String {
-        format!("book/today/{}.toml", page.trim_end_matches(".md"))
+        format!("book/known_mistakes/{}.toml", page.trim_end_matches(".md"))
     }
 
     /// Reads the lists of a page. They are empty without a file.
-    pub fn read(course: &Course, page: &str) -> Result<(Today, Option<Places>), Wrong> {
-        let file = Today::file(page);
+    pub fn read(course: &Course, page: &str) -> Result<(KnownMistakes, Option<Places>), Wrong> {
+        let file = KnownMistakes::file(page);
         if !course.root().join(&file).exists() {
-            return Ok((Today::default(), None));
+            return Ok((KnownMistakes::default(), None));
         }
-        toml_file::read(course, &file).map(|(today, places)| (today, Some(places)))
+        toml_file::read(course, &file).map(|(known, places)| (known, Some(places)))
     }
 
     /// Whether the chapter has its own word limit.
-    pub fn has_words(&self) -> bool {
+    pub fn has_word_limit(&self) -> bool {
         self.words.is_some()
     }
 
-    pub fn words(&self) -> usize {
+    pub fn word_limit(&self) -> usize {
         self.words.as_ref().map_or(words::MOST, |words| *words.get_ref())
     }
 
     /// The place of an unneeded word limit, given the chapter's word count.
-    pub fn words_without_need(&self, counted: usize) -> Option<usize> {
-        let words = self.words.as_ref().filter(|_| counted <= words::MOST)?;
+    pub fn unneeded_word_limit(&self, word_count: usize) -> Option<usize> {
+        let words = self.words.as_ref().filter(|_| word_count <= words::MOST)?;
         Some(words.span().start)
     }
 
@@ -76,10 +76,10 @@ impl Today {
     }
 
     /// The page's file with the entries that are still found; `None` if there are none.
-    pub fn shrunk(&self, found: &BTreeMap<&'static str, Vec<Finding>>, counted: usize) -> Option<String> {
+    pub fn pruned(&self, found: &BTreeMap<&'static str, Vec<Finding>>, word_count: usize) -> Option<String> {
         let mut text = String::new();
-        if counted > words::MOST {
-            text += &format!("words = {}\n", counted.min(self.words()));
+        if word_count > words::MOST {
+            text += &format!("words = {}\n", word_count.min(self.word_limit()));
         }
         for (check, findings) in found {
             let mut keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
@@ -100,13 +100,13 @@ impl Today {
     }
 
     /// The findings of a check that are not in its list.
-    pub fn not_let_pass(&self, check: &str, findings: Vec<Finding>) -> Vec<Mistake> {
-        let listed = |finding: &Finding| self.list(check).iter().any(|key| *key.get_ref() == finding.key);
-        findings.into_iter().filter(|finding| !listed(finding)).map(|finding| finding.mistake).collect()
+    pub fn unlisted(&self, check: &str, findings: Vec<Finding>) -> Vec<Mistake> {
+        let is_listed = |finding: &Finding| self.list(check).iter().any(|key| *key.get_ref() == finding.key);
+        findings.into_iter().filter(|finding| !is_listed(finding)).map(|finding| finding.mistake).collect()
     }
 
     /// The places of unused entries.
-    pub fn without_need(&self, check: &str, findings: &[Finding]) -> Vec<(usize, String)> {
+    pub fn unneeded(&self, check: &str, findings: &[Finding]) -> Vec<(usize, String)> {
         let unused = |key: &&Spanned<String>| !findings.iter().any(|finding| finding.key == *key.get_ref());
         self.list(check).iter().filter(unused).map(|key| (key.span().start, key.get_ref().clone())).collect()
     }

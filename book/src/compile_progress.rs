@@ -10,21 +10,21 @@ use modules::Step;
 /// The interval between lines if they are not overwritten.
 const OFTEN: Duration = Duration::from_secs(10);
 
-pub struct Compiling {
+pub struct CompileProgress {
     what: &'static str,
     began: Instant,
     is_terminal: bool,
     last: Option<Instant>,
 }
 
-impl Compiling {
+impl CompileProgress {
     /// `what` is, for example, `the labs`. Prints nothing before the first step, since there may be nothing to compile.
-    pub fn new(what: &'static str) -> Compiling {
-        Compiling { what, began: Instant::now(), is_terminal: io::stderr().is_terminal(), last: None }
+    pub fn new(what: &'static str) -> CompileProgress {
+        CompileProgress { what, began: Instant::now(), is_terminal: io::stderr().is_terminal(), last: None }
     }
 
     /// Prints the progress, and returns it: `45 of 67 crates, 91 s so far`.
-    pub fn tell(&mut self, step: Step) -> String {
+    pub fn report(&mut self, step: Step) -> String {
         let how_far = format!("{step}, {} s so far", self.began.elapsed().as_secs());
         let line = format!("Compiling {} for the pages: {how_far}", self.what);
         if self.is_terminal {

@@ -1,27 +1,12 @@
-//! Pieces of work, and the queues they wait in.
-
-use std::collections::VecDeque;
+//! Tasks: what the work in a stream does.
 
 use super::compiled::Compiled;
 use super::convolution::Convolution;
 use crate::base::collective::Collective;
 use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
-use crate::contract::driver::{DevicePtr, EventId, OpId, StreamId};
+use crate::contract::driver::{DevicePtr, EventId, OpId};
 
-/// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
-/// those at the time when it runs.
-pub(super) struct Op {
-    pub(super) id: OpId,
-    /// The earliest time at which it can begin: the host needs time to tell the device.
-    pub(super) earliest: u64,
-    pub(super) duration: u64,
-    /// The engine that runs it; `None` for markers in the stream, which take no time.
-    pub(super) engine: Option<usize>,
-    pub(super) task: Task,
-}
-
-/// What a piece of work does.
 #[allow(clippy::large_enum_variant)] // Most are kernels, and a box would cost an allocation each.
 pub(super) enum Task {
     Kernel(Launch),
@@ -36,16 +21,15 @@ pub(super) enum Task {
         bytes: usize,
     },
     Record(EventId),
-    /// Waits for a piece of work in another stream: what an event had recorded when the wait was queued.
+    /// Waits for a piece of work in another stream, which an event had recorded at the call.
     Wait {
         stream: usize,
         op: OpId,
-        /// The time of the call: if the work had run by then, there was nothing to wait for.
+        /// The time of the call. Work that had run by then needs no wait.
         asked: u64,
     },
 }
 
-/// A copy from one place to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyTask {
     pub(super) from: End,
@@ -60,15 +44,23 @@ pub(super) enum End {
     Pinned(u64),
 }
 
-/// The number of slices of a copy, each of which moves at its own time.
+/// The number of slices of a copy, which move at different times.
 const SLICES: usize = 8;
 
-/// The number of bytes that a copy engine moves at once: a copy never tears within them.
+/// The bytes that a copy engine moves at once. A copy never tears within them.
 const SECTOR: usize = 32;
 
 impl Task {
     pub(super) fn slices(&self) -> usize {
         if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
+    }
+
+    /// The piece of work in another stream that it waits for.
+    pub(super) fn waits_for(&self) -> Option<(usize, OpId)> {
+        match self {
+            Task::Wait { stream, op, .. } => Some((*stream, *op)),
+            _ => None,
+        }
     }
 
     /// Collectives run side by side: if one kept the others off the link until all its processes arrived, those
@@ -79,7 +71,7 @@ impl Task {
 }
 
 impl CopyTask {
-    /// The slice of that number: its start and its length in bytes.
+    /// Start and length of a slice, in bytes.
     pub(super) fn slice(&self, number: usize) -> (usize, usize) {
         let border = |number: usize| match number {
             SLICES => self.bytes,
@@ -103,42 +95,6 @@ impl End {
             End::Device { device, address } => End::Device { device, address: address + bytes as u64 },
             End::Pinned(address) => End::Pinned(address + bytes as u64),
         }
-    }
-}
-
-/// A queue of work, done in order.
-pub(super) struct Queue {
-    pub(super) id: StreamId,
-    /// Whether it keeps order with the default stream.
-    pub(super) blocking: bool,
-    pub(super) queue: VecDeque<Op>,
-    pub(super) head: Head,
-    /// The end of its last work that has run.
-    pub(super) ended: u64,
-}
-
-/// The progress of the first piece of work of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    /// It waits for work in other streams, or there is no work.
-    Waiting,
-    /// An engine may take it, from that time on.
-    Ready(u64),
-    /// It has reached a collective at that time, and other processes may not have.
-    Arrived(u64),
-    /// `slices` parts are done, and the next will be at `next`.
-    Running { start: u64, slices: usize, next: u64 },
-}
-
-impl Queue {
-    pub(super) fn new(id: StreamId, blocking: bool) -> Queue {
-        let queue = VecDeque::new();
-        Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
-    }
-
-    /// Whether its work up to and including that piece has run.
-    pub(super) fn has_run(&self, op: OpId) -> bool {
-        self.queue.front().is_none_or(|front| front.id > op)
     }
 }
 

@@ -6,7 +6,7 @@ use labs::render_text::without_ticks;
 use crate::show::text;
 
 /// A piece of text. The words are Markdown.
-pub enum Told {
+pub enum Piece {
     Heading(String),
     Chapter(String),
     Words(String),
@@ -28,16 +28,16 @@ pub enum Told {
     Picture(Drawing),
 }
 
-use Told::*;
+use Piece::*;
 
-impl Told {
+impl Piece {
     fn is_item(&self) -> bool {
         matches!(self, Item(_) | Objective { .. } | Link { .. } | Bet { .. })
     }
 
     /// The piece as plain text, following another piece.
-    pub fn text(&self, before: Option<&Told>) -> String {
-        let told = match self {
+    pub fn text(&self, before: Option<&Piece>) -> String {
+        let output = match self {
             Heading(words) | Chapter(words) => format!("{words}\n"),
             Words(words) => text(words, ""),
             Item(words) => item(words),
@@ -57,7 +57,7 @@ impl Told {
             (_, Bet { .. }) => false,
             (Some(before), _) => before.is_item() && self.is_item(),
         };
-        if goes_on { told } else { format!("\n{told}") }
+        if goes_on { output } else { format!("\n{output}") }
     }
 }
 
@@ -66,7 +66,7 @@ fn item(words: &str) -> String {
 }
 
 /// The pieces as a self-contained page, in black on white.
-pub fn page(title: &str, pieces: &[Told]) -> String {
+pub fn page(title: &str, pieces: &[Piece]) -> String {
     let mut body = String::new();
     let mut is_list = false;
     for piece in pieces {

@@ -14,7 +14,7 @@ use crate::workplace::failed;
 pub struct Common<'a> {
     pub id: &'static str,
     pub diagnosis: &'a str,
-    pub says: &'a str,
+    pub message: &'a str,
     pub students: Vec<&'a str>,
 }
 
@@ -37,8 +37,8 @@ impl Class {
         let mut by_diagnosis: BTreeMap<(&'static str, &str, &str), Common> = BTreeMap::new();
         for student in &self.students {
             for (column, cell) in self.columns.iter().zip(&student.cells) {
-                let told: Vec<(&str, &str)> = match &cell.done.outcome {
-                    Outcome::Failed { diagnosis, says, .. } => vec![(diagnosis, says)],
+                let messages: Vec<(&str, &str)> = match &cell.done.outcome {
+                    Outcome::Failed { diagnosis, message, .. } => vec![(diagnosis, message)],
                     // Grouped by chapter and open objective.
                     Outcome::Final(standing) => standing
                         .objectives
@@ -48,13 +48,13 @@ impl Class {
                         .collect(),
                     _ => Vec::new(),
                 };
-                for (diagnosis, says) in told {
+                for (diagnosis, message) in messages {
                     let is_of_one = OF_ONE_FILE.contains(&diagnosis) || column.id == crate::assessment::ID;
-                    let words = if is_of_one { says } else { "" };
+                    let words = if is_of_one { message } else { "" };
                     let known = by_diagnosis.entry((column.id, diagnosis, words)).or_insert_with(|| Common {
                         id: column.id,
                         diagnosis,
-                        says,
+                        message,
                         students: Vec::new(),
                     });
                     known.students.push(&student.name);
@@ -79,7 +79,7 @@ impl Class {
         )
     }
 
-    pub fn written(&self, format: Format) -> Result<String, Stop> {
+    pub fn format(&self, format: Format) -> Result<String, Stop> {
         match format {
             Format::Text => Ok(self.text()),
             Format::Json => Ok(format!("{:#}\n", self.json())),
@@ -125,7 +125,7 @@ impl Class {
         for student in &self.students {
             // `{:wide$}` counts characters, which matches the visible width.
             let mut line =
-                format!("{:wide$}  {:>2} of {:<2}", student.name, student.passed(), self.columns.len());
+                format!("{:wide$}  {:>2} of {:<2}", student.name, student.passed_count(), self.columns.len());
             line.pop();
             for (at, width) in widths.iter().enumerate() {
                 let mut shown = cell(student, at);
@@ -149,7 +149,7 @@ impl Class {
                 diagnosis,
                 count(one.students.len(), "student", "students")
             );
-            told += &text(one.says, "    ");
+            told += &text(one.message, "    ");
             told += &text(&one.students.join(", "), "    ");
         }
         if !self.notes.is_empty() {
@@ -172,9 +172,9 @@ impl Class {
                     .zip(&student.cells)
                     .map(|(column, cell)| {
                         let mut row = json!({
-                            "id": column.id, "title": column.title, "passed": cell.done.outcome.passed(),
+                            "id": column.id, "title": column.title, "passed": cell.done.outcome.is_passed(),
                             "handed in": cell.attempts > 0, "diagnosis": cell.done.outcome.diagnosis(),
-                            "says": cell.done.outcome.says(), "late": cell.is_late, "files": cell.attempts,
+                            "says": cell.done.outcome.summary(), "late": cell.is_late, "files": cell.attempts,
                             "seconds": cell.done.seconds,
                         });
                         if let Outcome::Final(standing) = &cell.done.outcome {
@@ -186,13 +186,13 @@ impl Class {
                         row
                     })
                     .collect();
-                json!({ "name": student.name, "passed": student.passed(), "of": self.columns.len(), "exercises": exercises })
+                json!({ "name": student.name, "passed": student.passed_count(), "of": self.columns.len(), "exercises": exercises })
             })
             .collect();
         let mistakes: Vec<_> = self
             .common()
             .iter()
-            .map(|one| json!({ "id": one.id, "diagnosis": one.diagnosis, "says": one.says, "students": one.students }))
+            .map(|one| json!({ "id": one.id, "diagnosis": one.diagnosis, "says": one.message, "students": one.students }))
             .collect();
         json!({
             "to-device-class": 1, "seed": self.seed, "seeds": self.seeds, "seconds": self.seconds, "files": self.files,
@@ -227,11 +227,11 @@ impl Class {
                     &no_formula(&student.name),
                     column.id,
                     column.title,
-                    yes(outcome.passed()),
+                    bool_text(outcome.is_passed()),
                     outcome.diagnosis().unwrap_or_default(),
-                    &no_formula(&outcome.says()),
+                    &no_formula(&outcome.summary()),
                     &points,
-                    yes(cell.is_late),
+                    bool_text(cell.is_late),
                     &cell.attempts.to_string(),
                     &format!("{:.3}", cell.done.seconds),
                 ])?;
@@ -241,7 +241,7 @@ impl Class {
     }
 }
 
-fn yes(is: bool) -> &'static str {
+fn bool_text(is: bool) -> &'static str {
     if is { "true" } else { "false" }
 }
 
