@@ -123,7 +123,7 @@ pub fn machine_figure(name: &'static str, value: impl Into<Value>) -> Figure {
     )
 }
 
-/// As [`found`], for a time in milliseconds, taken with [`todevice::time::Instant`].
+/// As [`machine_figure`], for a time in milliseconds, taken with [`todevice::time::Instant`].
 pub fn timed(name: &'static str, time: Duration) -> Figure {
     machine_figure(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
 }
