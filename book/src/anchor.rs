@@ -27,7 +27,6 @@ pub fn too_wide(file: &str, source: &str, name: &str) -> Vec<Mistake> {
     .collect()
 }
 
-/// The lines of an anchor, and the number of the first.
 fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     let is = |line: &str, mark: &str| marked(line, mark) == Some(name);
     let lines: Vec<&str> = source.lines().collect();
@@ -45,7 +44,6 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     Ok((start + 2, dedent(&lines[start + 1..][..length].join("\n"))))
 }
 
-/// A source without its anchor marks.
 pub fn without_marks(source: &str) -> String {
     let is_mark = |line: &&str| marked(line, "ANCHOR").or(marked(line, "ANCHOR_END")).is_some();
     source.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")

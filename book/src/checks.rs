@@ -154,7 +154,6 @@ pub fn prune(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
     prune().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// A report of the length of each chapter.
 pub fn word_report(course: &Course) -> Result<String, Vec<Mistake>> {
     let table = || -> Result<String, Wrong> {
         let mut table = format!(
@@ -184,7 +183,6 @@ fn word_count(course: &Course, page: &Page, known: &KnownMistakes) -> Result<usi
     }
 }
 
-/// The files in `book/known_mistakes` without a page.
 fn files_without_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let folder = course.book().join("known_mistakes");
     let files = if folder.exists() { files(&folder)? } else { BTreeMap::new() };
@@ -192,7 +190,6 @@ fn files_without_page(course: &Course, pages: &BTreeMap<String, String>) -> Resu
     Ok(orphans.map(|file| format!("book/known_mistakes/{file}")).collect())
 }
 
-/// Every page of the book, by its path relative to the chapters folder.
 fn pages(course: &Course) -> Result<BTreeMap<String, String>, String> {
     let files = files(&course.book().join("chapters"))?.into_keys();
     let pages = files.filter(|path| path.ends_with(".md") && path != "SUMMARY.md");

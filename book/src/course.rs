@@ -183,7 +183,6 @@ fn captured(lab: &Listed, run: &Run) -> Result<&'static LabRun, String> {
     }
 }
 
-/// Runs a lab, at most once per process.
 fn run_once(lab: &Listed, flags: &[&str]) -> &'static LabRun {
     type Runs = BTreeMap<String, &'static OnceLock<LabRun>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());

@@ -147,7 +147,6 @@ fn is_name(word: &str) -> bool {
     NAMES.iter().any(|name| *name == word || *name == lower)
 }
 
-/// Words that may precede a year.
 const BEFORE_YEARS: [&str; 9] = ["in", "since", "of", "about", "until", "from", "before", "after", "by"];
 
 /// The numbers of a page that come from no figure. Adjacent numbers count as one, with all their words.

@@ -19,7 +19,6 @@ impl Page<'_> {
     }
 }
 
-/// The relative path from a page to the chapters folder.
 pub fn up(path: &str) -> String {
     "../".repeat(path.matches('/').count())
 }

@@ -119,7 +119,6 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     findings
 }
 
-/// The findings in a text at a byte offset of a file.
 fn check_text(file: &str, source: &str, at: usize, raw: &str, covered: &str, findings: &mut Vec<Finding>) {
     let (text, places) = unwrapped(covered);
     for (start, sentence) in sentences(&text) {

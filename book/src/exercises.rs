@@ -129,7 +129,6 @@ fn option_html(choices: &Choices, place: usize, option: usize) -> String {
     code.join("<span class=\"between\">and further down</span>")
 }
 
-/// Markdown in a closed fold.
 fn folded(attributes: &str, summary: &str, markdown: &str) -> String {
     format!(
         "<details{attributes}>\n<summary>{}</summary>\n\n{}\n\n</details>\n\n",

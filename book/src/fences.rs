@@ -22,7 +22,6 @@ const FLAGS: [&str; 4] = ["ignore", "no_run", "compile_fail", "should_panic"];
 pub struct CodeBlock {
     /// The first line, from 1.
     pub line: usize,
-    /// The last line.
     pub last: usize,
     /// The language and flags, `rust,no_run`; `None` for an indented block.
     info: Option<String>,

@@ -18,7 +18,6 @@ const PART: &str = ".to-device-book.part";
 
 pub struct Folder {
     path: PathBuf,
-    /// The path and the hash of each file that this program wrote.
     written: BTreeSet<(String, u64)>,
 }
 

@@ -150,7 +150,6 @@ fn titled(chapter: &Chapter, up: &str) -> String {
     chapter.page().map_or(title.clone(), |page| format!("[{title}]({up}{page})"))
 }
 
-/// The exercise that a class does together: the first one of a chapter.
 fn in_class_exercise(chapter: &Chapter) -> Option<&'static Exercise> {
     EXERCISES.iter().copied().find(|exercise| exercise.chapter() == chapter.number())
 }
@@ -286,7 +285,6 @@ fn quiz(course: &Course, number: &str) -> Result<Quiz, Wrong> {
         .map_err(|mistakes| Wrong::Here(format!("{file}: {}", mistakes[0].1)))
 }
 
-/// The printable sheet of a chapter, without answers.
 pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     let plan = Plan::read(course)?;
     let Some(chapter) =

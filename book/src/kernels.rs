@@ -12,7 +12,6 @@ use crate::mistake::choices;
 /// The example programs. `NAME.txt` has the output of `NAME.cu`.
 const EXAMPLES: &str = "labs/lab_12/examples";
 
-/// The command that runs a program, without its arguments.
 const COMMAND: &str = "cargo run --bin lab-12 -- ";
 
 /// The checks of `lab-12` without `--check`.
@@ -57,7 +56,6 @@ pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
 /// The detective cases: programs with a planted bug.
 const CASES: &str = "labs/lab_12/cases";
 
-/// A case: the story from the first comment, and an editor with the rest.
 pub fn case(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{CASES}/{name}.cu");
     let start = course

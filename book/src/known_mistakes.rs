@@ -51,7 +51,6 @@ impl KnownMistakes {
         toml_file::read(course, &file).map(|(known, places)| (known, Some(places)))
     }
 
-    /// Whether the chapter has its own word limit.
     pub fn has_word_limit(&self) -> bool {
         self.words.is_some()
     }
@@ -60,7 +59,6 @@ impl KnownMistakes {
         self.words.as_ref().map_or(words::MOST, |words| *words.get_ref())
     }
 
-    /// The place of an unneeded word limit, given the chapter's word count.
     pub fn unneeded_word_limit(&self, word_count: usize) -> Option<usize> {
         let words = self.words.as_ref().filter(|_| word_count <= words::MOST)?;
         Some(words.span().start)
@@ -99,13 +97,11 @@ impl KnownMistakes {
         lists + usize::from(self.words.is_some())
     }
 
-    /// The findings of a check that are not in its list.
     pub fn unlisted(&self, check: &str, findings: Vec<Finding>) -> Vec<Mistake> {
         let is_listed = |finding: &Finding| self.list(check).iter().any(|key| *key.get_ref() == finding.key);
         findings.into_iter().filter(|finding| !is_listed(finding)).map(|finding| finding.mistake).collect()
     }
 
-    /// The places of unused entries.
     pub fn unneeded(&self, check: &str, findings: &[Finding]) -> Vec<(usize, String)> {
         let unused = |key: &&Spanned<String>| !findings.iter().any(|finding| finding.key == *key.get_ref());
         self.list(check).iter().filter(unused).map(|key| (key.span().start, key.get_ref().clone())).collect()

@@ -41,7 +41,6 @@ pub(crate) fn beside(link: &str, (path, line, code): (&str, usize, &str), python
     )
 }
 
-/// The whole source of a lab, and its PyTorch programs.
 pub fn full_source(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let file = |language: &str, (path, text): &(String, String)| {

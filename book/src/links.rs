@@ -138,7 +138,6 @@ impl Tag {
     }
 }
 
-/// The opening tags of a page, except in scripts.
 fn tags(page: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = page;

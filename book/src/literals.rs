@@ -11,7 +11,6 @@ pub struct Literal {
     pub covered: String,
 }
 
-/// The string literals of a source with this comment prefix, `//` or `#`.
 pub fn literals(source: &str, comment: &str) -> Vec<Literal> {
     let bytes = source.as_bytes();
     let mut literals = Vec::new();

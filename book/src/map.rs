@@ -74,7 +74,6 @@ pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
     Ok(rows)
 }
 
-/// The visible lines of the fenced block.
 fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
     let wanted = || "a map is one block of Rust: ```rust … ```".to_owned();
     let fence = |line: &&String| line.starts_with("```");

@@ -59,7 +59,6 @@ impl Work {
         }
     }
 
-    /// The minutes of a part of the work; 0 if the part is empty.
     pub fn minutes_if_any(self) -> u32 {
         if self == Work::default() { 0 } else { self.minutes() }
     }

@@ -11,7 +11,6 @@ pub fn on_page(course: &Course, page: &Page, chapter: &str, all: &[String]) -> R
     Ok(all.iter().map(|objective| is_whole || own.contains(objective)).collect())
 }
 
-/// The ids of the exercises that belong on this page.
 pub fn exercises(course: &Course, page: &Page, chapter: &str) -> Result<Vec<String>, Wrong> {
     let all = questions::objectives(course.root(), chapter)?;
     let is_here = on_page(course, page, chapter, &all)?;

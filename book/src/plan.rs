@@ -118,7 +118,6 @@ pub struct Session {
 pub struct Step {
     pub title: String,
     pub minutes: u32,
-    /// The work, in Markdown.
     pub then: String,
 }
 

@@ -23,7 +23,6 @@ pub struct Part {
     pub needs_a_gpu: bool,
 }
 
-/// The PyTorch part for an anchor of a lab, if any.
 pub fn part(course: &Course, path: &str, name: &str) -> Result<Option<Part>, Wrong> {
     if !course.root().join(path).exists() {
         return Ok(None);

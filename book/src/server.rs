@@ -243,7 +243,6 @@ async fn accept(listener: Arc<TcpListener>, place: Arc<Place>, limits: Limits, s
     }
 }
 
-/// Answers the single request of a connection.
 async fn serve_client(
     client: Watched,
     place: Arc<Place>,

@@ -21,7 +21,6 @@ const FOREIGN: [(&str, &str); 4] = [
     (r"\|\(\)\|", "it is a closure of nothing: write a loop, or a function"),
 ];
 
-/// The harness calls in the code on a page.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for line in page.text.lines() {

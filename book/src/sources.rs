@@ -10,7 +10,6 @@ use std::path::Path;
 /// Relative to the root of the checkout.
 pub const FOLDERS: [&str; 5] = ["labs/src", "labs/exercises/source", "drawing/src", "tensor/src", "gpu/src"];
 
-/// The hash of each source, by its path relative to the root of the checkout.
 pub fn hashes(root: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut hashes = BTreeMap::new();
     for folder in FOLDERS {

@@ -14,7 +14,6 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// Runs `work`, and returns its warnings.
     pub fn during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
         let warnings = Warnings::default();
         let done = tracing::subscriber::with_default(warnings.clone(), work);

@@ -22,7 +22,6 @@ pub fn html(name: &str) -> Result<String, String> {
     ))
 }
 
-/// The place for a reader's timelines.
 pub const DROPPED: &str = "<div class=\"dropped\" hidden>
 <p><label>Timelines, one to three files <input type=\"file\" multiple accept=\".json,application/json\"></label>
 <label><input type=\"checkbox\" checked> with a step of lab 03 below them</label></p>

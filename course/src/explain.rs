@@ -51,7 +51,6 @@ pub fn list() {
     to_stdout(&KINDS.iter().map(line).collect::<String>());
 }
 
-/// Provokes an error, and shows its code.
 pub fn run(kind: &str) -> Result<(), Stop> {
     let Some(kind) = named(kind) else {
         return Err(wrong(format!("there is no such kind of error: {LIST}")));
@@ -185,7 +184,6 @@ fn is_numbered(line: &str) -> bool {
     line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
-/// Replaces links by their text, and removes pictures.
 fn without_links(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

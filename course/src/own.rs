@@ -25,7 +25,6 @@ pub fn find(id: &str) -> Option<&'static Exercise> {
     all().into_iter().find(|exercise| exercise.id == id)
 }
 
-/// The library, with the checks of the teacher's exercises.
 pub fn with_hosts(library: Library) -> Library {
     match OWN.get() {
         Some((_, hosts)) => library.with_hosts(hosts.clone()),

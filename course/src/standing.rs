@@ -91,7 +91,6 @@ impl Standing {
         fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Stores it with the student's other results.
     pub fn store(&self, place: &mut Workplace) {
         place.update(|record| record.set_assessment(self.fields()));
     }

@@ -54,7 +54,6 @@ pub fn titled(exercise: &Exercise) -> String {
     format!("{}  {} ({kind})", exercise.id.bold(), exercise.title)
 }
 
-/// Lists all exercises, or the matching ones, with the progress.
 pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
     let fits = |exercise: &&Exercise| {
         let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();

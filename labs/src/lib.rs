@@ -113,7 +113,6 @@ labs![
 ];
 
 impl Listed {
-    /// Finds the lab of a binary.
     pub fn named(name: &str) -> Option<&'static Listed> {
         LABS.iter().find(|lab| lab.name == name)
     }

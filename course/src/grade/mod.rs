@@ -278,7 +278,6 @@ impl Class {
         (rows, standing)
     }
 
-    /// A message about unchecked files, if any.
     fn unchecked_label(&self) -> Option<String> {
         let is_unchecked = |cell: &Cell| matches!(cell.done.outcome, Outcome::Unchecked(_));
         let any = self.students.iter().flat_map(|student| &student.cells).any(is_unchecked);
@@ -316,7 +315,6 @@ fn write_results(class: &Class, output: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A unique folder name for a student.
 fn slug(name: &str, taken: &mut BTreeSet<String>) -> String {
     let letters: String =
         name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '-' }).take(80).collect();

@@ -62,7 +62,6 @@ const SKIPPED: [&str; 4] = ["target", "node_modules", "__MACOSX", "vendor"];
 const MOST: usize = 100_000;
 const DEEPEST: usize = 8;
 
-/// Scans a folder for files of these exercises.
 pub fn collect(folder: &Path, ids: &[&'static str]) -> Submissions {
     let mut submissions = Submissions::default();
     let mut files = Vec::new();

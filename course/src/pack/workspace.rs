@@ -70,7 +70,6 @@ fn members() -> Result<Vec<Member>, Stop> {
     Ok(packages.iter().map(member).collect())
 }
 
-/// Copies the sources that the pack needs.
 pub fn copy(to: &Path) -> Result<(), Stop> {
     let members = members()?;
     let target = to.join("target");

@@ -24,7 +24,6 @@ pub fn run(arguments: &[String]) -> Option<Response> {
 
 struct Options<'a> {
     names: Vec<&'a str>,
-    /// Prints the program instead of judging it.
     show: bool,
     json: bool,
 }

@@ -87,7 +87,6 @@ enum Token<'a> {
     Space,
 }
 
-/// The token at a position, and its end.
 fn token(text: &str, at: usize) -> (Token<'_>, usize) {
     let rest = &text[at..];
     let first = rest.chars().next().unwrap_or(' ');

@@ -172,7 +172,6 @@ fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
 }
 
 impl Fault {
-    /// The lines of a file in the findings.
     pub fn lines(&self, file: &str) -> Vec<u32> {
         let sites = self.run.findings.all.iter().flat_map(|finding| &finding.sites);
         let spans = sites.filter_map(|site| site.span);

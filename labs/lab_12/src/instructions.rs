@@ -277,7 +277,6 @@ fn loops(program: &Program) -> Vec<Loop> {
     all
 }
 
-/// The innermost loop around an instruction.
 fn innermost(loops: &[Loop], pc: usize) -> Option<&Loop> {
     loops.iter().filter(|this| (this.from..=this.to).contains(&pc)).min_by_key(|this| this.to - this.from)
 }

@@ -48,11 +48,8 @@ impl Gate {
 #[derive(Default)]
 pub struct Judgement {
     pub gates: Vec<Gate>,
-    /// The first fault, with its setting.
     pub fault: Option<(Fault, Setting)>,
-    /// The smallest setting with that fault.
     pub smallest: Option<Smallest>,
-    /// The errors of a program that does not compile.
     pub rejected: Option<Rejected>,
 }
 

@@ -17,7 +17,6 @@ pub struct Puzzle {
     pub start: &'static str,
     driver: &'static str,
     cases: &'static [Case],
-    /// The setting of the counted run.
     counted: &'static str,
     limits: &'static [Limit],
     whole_blocks: bool,

@@ -20,7 +20,6 @@ use crate::device_half::for_nvrtc;
 
 const DEVICE: usize = 0;
 
-/// The first GPU of this computer.
 pub struct Gpu(Nvidia);
 
 impl Gpu {

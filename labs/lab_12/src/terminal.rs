@@ -54,9 +54,7 @@ struct Options {
     wanted: Wanted,
     step: Option<step::Wanted>,
     show: bool,
-    /// Runs on the real GPU.
     is_real: bool,
-    /// Shows a ladder on every card.
     is_all: bool,
 }
 

@@ -23,7 +23,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// The name and the text of the file.
     pub fn kernels(&self) -> std::result::Result<(String, String), String> {
         let Some(file) = &self.file else { return Ok((EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned())) };
         let bytes =

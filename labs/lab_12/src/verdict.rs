@@ -128,8 +128,8 @@ pub fn text(judgement: &Judgement, heading: &str, file: &str, explanation: &str)
     out
 }
 
-/// As [`text`], for a page: `{"right":…,"summary":…,"advice":[…],"gates":[{"name":…,"passes":…,"yours":…,"bound":"at
-/// most", "limit":…}],"with":…,"element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
+/// As [`text`], for a page: `{"right":…,"summary":…,"advice":[…],"gates":[{"name":…,"passes":…,"yours":…,"bound":"at most",
+/// "limit":…}],"with":…,"element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
 fn json(judgement: &Judgement, explanation: &str) -> String {
     if let Some(rejected) = &judgement.rejected {
         return report::json::rejected(rejected);

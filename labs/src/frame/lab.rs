@@ -233,7 +233,6 @@ pub trait Bar {
 pub struct Progress(Option<Box<dyn Bar>>);
 
 impl Progress {
-    /// A bar that the sink draws.
     pub fn new(bar: impl Bar + 'static) -> Progress {
         Progress(Some(Box::new(bar)))
     }

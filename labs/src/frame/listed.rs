@@ -13,13 +13,11 @@ pub struct Listed {
     pub module: &'static str,
     /// The folder's modules besides `mod.rs`, in reading order.
     pub parts: &'static [&'static str],
-    /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
     /// As `run`, on a prepared machine.
     pub run_prepared: fn(&[&str], fn(&Machine)) -> Captured,
     /// Runs it in this process and sends its events to a sink as they occur.
     pub run_streamed: fn(&[&str], &mut dyn Sink) -> Result<(), Stop>,
-    /// The clap command with its flags.
     pub command: fn() -> Command,
     /// The runs with a snapshot.
     pub runs: &'static [Run],

@@ -388,7 +388,6 @@ impl Prediction {
         }
     }
 
-    /// The guess as part of a sentence.
     fn describe(&self, response: &Response) -> String {
         let options = self.options();
         let option =

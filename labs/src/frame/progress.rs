@@ -33,7 +33,6 @@ const VERSION: u64 = 1;
 /// The maximum size of a record. All possible answers fit into a tenth of it.
 const LARGEST: u64 = 4 << 20;
 
-/// Finished predictions, questions and exercises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record(Map<String, Json>);
 
@@ -116,7 +115,6 @@ impl Record {
         }
     }
 
-    /// Stores the guess for a prediction.
     pub fn add_prediction(&mut self, answer: &Answer) {
         let Some(response) = &answer.response else { return };
         let verdict = answer.verdict(response);
@@ -127,7 +125,6 @@ impl Record {
         self.part("predictions").insert(answer.prediction.id.to_owned(), entry);
     }
 
-    /// The guess for a prediction.
     pub fn prediction(&self, id: &str) -> Option<&str> {
         self.0.get("predictions")?.get(id)?.get("said")?.as_str()
     }
@@ -179,7 +176,6 @@ impl Record {
         self.of_exercise(id, "passed").and_then(Json::as_bool).unwrap_or(false)
     }
 
-    /// Stores the number of hints that a student has seen.
     pub fn add_hint(&mut self, id: &str, hints: u64) {
         let hints = hints.max(self.count(id, "hints"));
         self.exercise(id).insert("hints".to_owned(), hints.into());

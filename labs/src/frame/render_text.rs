@@ -234,7 +234,6 @@ fn fold_last(columns: &mut [Column]) -> Vec<Vec<String>> {
 /// The minimum width of a folded column.
 const LEAST_FOLDED: usize = 24;
 
-/// The columns of a table, all of the same length.
 pub fn columns(table: &Table) -> Vec<Column> {
     let columns =
         table.rows.iter().map(Vec::len).chain([table.header.len()]).max().unwrap_or(0);

@@ -13,7 +13,6 @@ pub(crate) struct Score {
     missed: Vec<String>,
     /// The number of wrong predictions. A section may have several.
     off: usize,
-    /// The number and the title of the current section.
     section: String,
 }
 

@@ -87,7 +87,6 @@ struct Terminal {
     /// Whether to ask the reader. Cleared at the end of the input.
     asks: bool,
     score: Score,
-    /// The file for the reader's answers.
     kept: Option<PathBuf>,
     bar: Option<ProgressBar>,
     /// The number of lines of the frame at the end of the terminal's output.

@@ -66,7 +66,6 @@ impl Disk {
         }
     }
 
-    /// The names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let names: BTreeSet<String> = match self {
             Disk::Below(root) => {
@@ -359,7 +358,6 @@ impl Computer {
         Toolkit { home: home.to_owned(), version }
     }
 
-    /// The startup file of the user's shell.
     pub fn startup_file(&self) -> &'static str {
         let shell = self.variable("SHELL").unwrap_or_default();
         match shell.rsplit('/').next().unwrap_or_default() {

@@ -61,7 +61,6 @@ fn step<const N: usize>(
     }
 }
 
-/// The usual name of an operating system.
 fn system(computer: &Computer) -> String {
     let name = match computer.system.as_str() {
         "linux" => "Linux",
@@ -293,7 +292,6 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
     all
 }
 
-/// The start of a driver's reasons.
 const THE_DRIVER: &str = "the NVIDIA driver ";
 
 /// Splits a reason: `it is too old: it runs CUDA 11.4` → `it is too old` and the rest.

@@ -333,7 +333,6 @@ fn first_step(
     None
 }
 
-/// Summarises the state in a sentence or two.
 pub fn readiness(computer: &Computer, steps: &[Step]) -> &'static str {
     let nvidia = &computer.nvidia;
     let ready = nvidia.driver.is_ok()

@@ -284,7 +284,6 @@ fn mean_absolute_error(
 }
 // ANCHOR_END: mean_absolute_error
 
-/// Trains a network that scores four classes.
 fn classify(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let Options { batch_size, epochs, num_workers, pin_memory, .. } = *options;
     let device = lab.device();

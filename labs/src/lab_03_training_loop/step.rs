@@ -10,7 +10,6 @@ use todevice::{Machine, ToOptions};
 /// A training step of the network of [the lab](super), after a warm-up step.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The trace of the step.
     pub trace: Trace,
     /// The times at which the host had moved the batch, queued all other work, and read the loss.
     pub moved: Duration,

@@ -140,7 +140,6 @@ fn is_it_faster(lab: &mut Lab, model: &nn::Sequential) -> crate::Result<()> {
     Ok(())
 }
 
-/// The shortest time of a few forward passes.
 fn shortest(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Duration> {
     let mut shortest = Duration::MAX;
     for _ in 0..3 {

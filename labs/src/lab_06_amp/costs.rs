@@ -33,7 +33,6 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
 }
 // ANCHOR_END: on_gpu
 
-/// A job to time: its name, and its time on a device.
 type Job = (&'static str, fn(Device) -> Result<Duration>);
 
 const JOBS: [Job; 7] = [

@@ -14,7 +14,6 @@ use crate::Progress;
 use crate::frame::clock::modelled_or_measured;
 use crate::{Lab, Table, Text, exact, observed, rounded_by, row, text, timed};
 
-/// The images of `--data DIR`.
 pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
     vision::open(Some(folder.as_ref())).map_err(|error| error.to_string())
 }
@@ -107,7 +106,6 @@ fn train(
     Ok(Trained { loss, skipped, times })
 }
 
-/// The share of correctly classified images.
 fn share_right(
     model: &nn::Sequential,
     half: Option<DType>,
@@ -131,7 +129,6 @@ fn share_right(
     Ok(right / images as f64)
 }
 
-/// The dtypes of training.
 const WAYS: [(&str, Option<DType>); 3] = [
     ("float32", None),
     ("float16, scaler", Some(DType::F16)),

@@ -86,7 +86,6 @@ fn name_of(dtype: DType) -> &'static str {
     }
 }
 
-/// The time until the work of `run` is done.
 fn time_of<R>(
     device: Device,
     run: impl FnOnce() -> Result<R>,

@@ -211,7 +211,6 @@ fn types_of(types: &[DType]) -> String {
     types.iter().map(short).collect::<Vec<_>>().join(" to ")
 }
 
-/// The gradients of the layers' results, after a backward pass.
 fn gradients(
     seed: u64,
     half: Option<DType>,

@@ -64,7 +64,6 @@ impl Cifar10 {
     }
 }
 
-/// Returns an error if the bytes are not records.
 fn check(bytes: &[u8]) -> Result<(), String> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(RECORD) {
         return Err(format!(
@@ -78,7 +77,6 @@ fn check(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Parses the value of `--cifar10`.
 pub(super) fn in_folder(folder: &str) -> Result<Arc<Cifar10>, String> {
     let read = Cifar10::read(folder.as_ref());
     read.map(Arc::new).map_err(|error| error.to_string())

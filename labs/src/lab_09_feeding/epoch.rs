@@ -91,7 +91,6 @@ fn train(
 }
 // ANCHOR_END: train
 
-/// A model and its optimizer, trained in several ways one after another.
 struct Training {
     model: nn::Sequential,
     sgd: optim::SGD,
@@ -172,7 +171,6 @@ fn seen(name: &'static str, number: Option<f64>) -> Figure {
 }
 
 impl Epoch {
-    /// The total time of the GPU's copies.
     fn copies(&self) -> Option<Duration> {
         let is_copy =
             |kind| matches!(kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. });
@@ -191,7 +189,6 @@ impl Epoch {
         !self.trace.work.is_empty()
     }
 
-    /// Whether it takes less than this share of another epoch's time.
     fn saves(&self, share: f64, other: &Epoch) -> bool {
         self.time.as_secs_f64() < share * other.time.as_secs_f64()
     }

@@ -114,7 +114,6 @@ fn cpu((_, percent): &Seen) -> f64 {
     percent.unwrap_or(f64::NAN)
 }
 
-/// The share of multiprocessors with work while kernels ran.
 fn in_use((gpu, _): &Seen) -> f64 {
     match (gpu.sm_active, gpu.utilization) {
         (Some(active), Some(busy)) => f64::from(active) / f64::from(busy),

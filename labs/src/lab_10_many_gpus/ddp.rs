@@ -86,7 +86,6 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 const SEVERAL: f64 = 0.25;
 const ONE: f64 = 25.0;
 
-/// A training step of two ranks.
 struct Run {
     time: Duration,
     buckets: usize,

@@ -56,7 +56,6 @@ fn all_reduced(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The model of a rank, and its training rows.
 pub(super) struct Replica {
     pub model: DistributedDataParallel<nn::Sequential>,
     pub optimizer: SGD,

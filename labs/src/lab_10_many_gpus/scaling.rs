@@ -65,7 +65,6 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     latency(lab, most)
 }
 
-/// A model on several GPUs, or on one.
 struct Replica {
     model: Box<dyn Module>,
     optimizer: SGD,
@@ -78,7 +77,6 @@ struct Taken {
     /// Per GPU.
     rows: usize,
     time: Duration,
-    /// The peak memory of a GPU.
     peak: u64,
 }
 

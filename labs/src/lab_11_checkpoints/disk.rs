@@ -42,7 +42,6 @@ impl Disk {
     }
     // ANCHOR_END: disk
 
-    /// Passes all files on, for downloads.
     pub fn hand_to(&self, lab: &mut Lab) {
         for (name, bytes) in &*self.files.borrow() {
             lab.file(name, bytes);
@@ -54,7 +53,6 @@ impl Disk {
     }
 }
 
-/// Returns an existing folder.
 pub(super) fn folder(name: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(name);
     match folder.is_dir() {

@@ -99,7 +99,6 @@ fn other_gpu(device: Device) -> Option<Device> {
     others.into_iter().find(|other| device.is_cuda() && *other != device)
 }
 
-/// Whether two states have bit-identical numbers under the same names.
 fn are_same(one: &StateDict, other: &StateDict) -> Result<bool> {
     let mut same = one.len() == other.len();
     for (name, tensor) in one.iter() {

@@ -8,7 +8,6 @@ use super::Disk;
 use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, row};
 
-/// The values of `map_location`.
 const MAP_LOCATIONS: [(&str, fn() -> MapLocation); 4] = [
     ("None", || MapLocation::None),
     ("cpu", || Device::Cpu.into()),

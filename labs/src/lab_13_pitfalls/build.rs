@@ -9,7 +9,6 @@ use super::pitfall::Pitfall;
 use crate::frame::render_text::wrap;
 use crate::{Cell, Lab, Prediction, Table, exact, row};
 
-/// The effects of a build on a card.
 struct Seen {
     warnings: Vec<String>,
     is_available: bool,

@@ -41,7 +41,6 @@ const SAMPLES: usize = 256;
 struct Epoch {
     time: Duration,
     trace: Trace,
-    /// The time of loading alone, without training.
     loading: Duration,
 }
 

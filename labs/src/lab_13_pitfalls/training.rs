@@ -39,7 +39,6 @@ pub(super) fn train_step(
 }
 // ANCHOR_END: network
 
-/// Images and their classes, on the host.
 pub(super) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
     Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
@@ -80,7 +79,6 @@ fn evaluate(model: &nn::Sequential, x: &Tensor) -> (Vec<u64>, Result<f64>) {
 }
 // ANCHOR_END: kept
 
-/// The curve as bars, from top to bottom.
 fn drawn(curve: &[u64]) -> String {
     let last = curve.len().saturating_sub(1);
     let batches = (0..last).step_by(3).chain([last]);

@@ -37,7 +37,6 @@ impl Report {
         })
     }
 
-    /// Adds a lab, and writes the file.
     pub fn add(
         &mut self,
         lab: &str,

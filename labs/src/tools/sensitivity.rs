@@ -40,7 +40,6 @@ const HEAD: &str = "\
 # turn: the lab, the section, the card, the figure, what became of it, what was said before, and what is said then
 ";
 
-/// A guess, doubled or halved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     pub card: &'static str,
@@ -51,7 +50,6 @@ pub struct Change {
     pub doubled: bool,
 }
 
-/// All changes of all guesses, of a card and its usual host.
 pub fn changes(card: &'static str) -> Vec<Change> {
     let profile = PROFILES.into_iter().find(|profile| profile.key == card);
     let of_card = profile.into_iter().flat_map(guesses);
@@ -125,7 +123,6 @@ impl fmt::Display for Turn {
     }
 }
 
-/// The text of a lab's section.
 #[derive(Default)]
 struct Section {
     number: String,
@@ -133,7 +130,6 @@ struct Section {
     answers: Vec<Answer>,
 }
 
-/// The text of a lab, by section.
 pub struct LabText(Vec<Section>);
 
 impl LabText {
@@ -156,14 +152,12 @@ impl LabText {
     }
 }
 
-/// The flags of a lab's run on a T4, with another GPU.
 fn flags<'a>(lab: &Listed, gpu: &'a str) -> Vec<&'a str> {
     let run = lab.runs.iter().find(|run| run.name == "t4");
     let own = run.map_or(Vec::new(), |run| [&run.flags[2..], run.steady].concat());
     [&["--gpu", gpu], &own[..]].concat()
 }
 
-/// The text of a lab on a GPU.
 fn run_lab(lab: &Listed, gpu: &str) -> LabText {
     LabText::from((lab.run)(&flags(lab, gpu)))
 }
@@ -340,7 +334,6 @@ fn lines_to_keep(text: &str, wanted: &[&Listed]) -> Vec<String> {
     text.lines().filter(|line| !is_wanted(line)).map(str::to_owned).collect()
 }
 
-/// The file with these lines, in the order of the labs.
 fn file_of(mut lines: Vec<String>) -> String {
     lines.sort_by_key(|line| line.split('\t').nth(1).map(str::to_owned));
     lines.iter().fold(HEAD.to_owned(), |text, line| text + line + "\n")

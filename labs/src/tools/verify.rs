@@ -287,7 +287,6 @@ fn without_details(text: &str) -> String {
     text
 }
 
-/// The first place where two values differ.
 fn first_difference(expected: &Json, found: &Json) -> (Json, Json) {
     let within = match (expected, found) {
         (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {

@@ -409,7 +409,6 @@ impl Environment for Host<'_> {
     }
 }
 
-/// Packs the parameters into bytes, from their parts in order.
 pub fn packed(program: &Program, parts: &[(Prim, u64)]) -> Vec<u8> {
     let mut bytes = vec![0u8; program.parameter_bytes as usize];
     for ((ty, bits), offset) in parts.iter().zip(&program.parameter_parts) {

@@ -218,7 +218,6 @@ impl Host<'_> {
         self.after_work(device, machine)
     }
 
-    /// Waits for a stream, or for all work.
     fn wait(&mut self, device: &mut dyn Device, machine: &mut Machine, stream: Option<u64>) -> Answer<()> {
         device.print(&std::mem::take(&mut machine.output));
         device.synchronize(stream)?;

@@ -44,7 +44,6 @@ pub struct Run {
     /// The CUDA error that the context ended with, and the first call that returned it.
     pub error: Option<(u32, &'static str)>,
     pub launches: u64,
-    /// The hardware counters of each kernel, if the run counted them.
     pub counters: Vec<Counters>,
     /// The steps of a warp, if the run recorded them and launched the wanted kernel.
     pub recording: Option<Recording>,
@@ -56,7 +55,6 @@ pub struct Run {
 pub enum Outcome {
     /// `main` returned, or called `exit`.
     Exit(i32),
-    /// The host code could not continue.
     Fault,
 }
 
@@ -87,7 +85,6 @@ impl Program {
         Lower::new(&tree).lower()
     }
 
-    /// Returns the memory that the program starts with.
     pub fn machine(&self, checks: Checks) -> Machine {
         let mut machine = Machine::new(checks);
         for global in &self.globals {

@@ -53,7 +53,6 @@ pub fn json(files: &Files, run: &Run) -> String {
     )
 }
 
-/// The errors of a program that does not compile.
 pub fn rejected(rejected: &Rejected) -> String {
     let errors = rejected.errors.0.iter().map(|error| {
         let notes = error

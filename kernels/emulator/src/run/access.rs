@@ -67,7 +67,6 @@ impl Runner<'_> {
         self.load_each(block, warp, mask, pc, ty, d, at)
     }
 
-    /// The general path, lane by lane.
     fn load_each(
         &mut self,
         block: &mut Block,

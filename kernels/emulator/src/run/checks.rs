@@ -64,7 +64,6 @@ pub struct Finding {
     /// The kernel with its parameters, or `main`.
     pub function: String,
     pub sites: Vec<Site>,
-    /// Further lines of the report.
     pub notes: Vec<String>,
     /// The number of times that it was found at these positions.
     pub count: u64,

@@ -420,7 +420,6 @@ fn flops(op: &Op) -> u64 {
 }
 
 impl Runner<'_> {
-    /// Counts the access of an instruction, if this run counts.
     #[inline(always)]
     pub fn count_access(&mut self, warp: &Warp, mask: u32, pc: u32, at: &Address, kind: Kind) {
         if let Some(counters) = &mut self.counters {

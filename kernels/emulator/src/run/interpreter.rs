@@ -18,7 +18,6 @@ pub enum Stop {
     Timeout,
     /// The host called `exit` with this code.
     Exit(i32),
-    /// The host program cannot continue.
     HostFault,
 }
 

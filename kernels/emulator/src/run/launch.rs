@@ -33,9 +33,7 @@ pub struct Machine {
     /// The start of the run; `None` without a time limit.
     pub began: Option<Instant>,
     pub most_time: Duration,
-    /// The kernels' hardware counters, if this run counts them.
     pub counters: Option<Vec<Counters>>,
-    /// Records the steps of one warp, if this run does.
     pub recorder: Option<Box<Recorder>>,
     /// The maximum number of blocks of a launch that run, spread over the grid; `None` for all. The results of a sample
     /// are incomplete, so the program ends at their copy to the host.

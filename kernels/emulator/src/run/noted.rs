@@ -47,7 +47,6 @@ const MOST_WRITTEN: usize = 64;
 const MOST_RUNS: usize = 8;
 
 impl Runner<'_> {
-    /// Checks an access for races at its addresses.
     pub fn note(
         &mut self,
         block: &mut Block,

@@ -95,7 +95,6 @@ impl Order {
         other.block != me.block && !self.has_seen(me, other)
     }
 
-    /// Whether a write races with the reads since the last write.
     #[inline(always)]
     fn conflicts_with_reads(&self, me: &Access, cell: &Cell) -> bool {
         let read = &cell.read;

@@ -77,7 +77,6 @@ impl Recorder {
         }
     }
 
-    /// Whether to record the next instruction of this warp.
     pub fn is_at(&self, block: &Block, warp: &Warp) -> bool {
         self.recording.is_some()
             && !self.is_done

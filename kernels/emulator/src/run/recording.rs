@@ -25,7 +25,6 @@ pub struct Recording {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Returned,
-    /// Too many steps.
     Limit,
     Error,
 }
@@ -51,7 +50,6 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     None,
-    /// The lanes wait at a barrier.
     Barrier,
     Opened,
     /// The lanes wait for other lanes of their warp.
@@ -63,7 +61,6 @@ pub enum Content {
     /// Out of scope, or a shared cell without a write.
     #[default]
     Nothing,
-    /// A variable that is declared, but not yet written.
     Unwritten,
     Bits(u64),
 }

@@ -13,7 +13,6 @@ use crate::ir::{Address, IndexKind, LANES, Scaled, space};
 pub struct Stretch {
     from: u32,
     to: u32,
-    /// The number of accesses outside the stretch.
     misses: u32,
 }
 
@@ -250,7 +249,6 @@ fn narrowed<'a>(
 /// The number of lanes whose words are read at once if they are consecutive or equal.
 const PIECE: usize = 8;
 
-/// Reads words within a stretch.
 #[inline(always)]
 pub fn gather(space: &Space, words: &Words, out: &mut [u32; LANES]) {
     let bytes = space.bytes.as_ptr();

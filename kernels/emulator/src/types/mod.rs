@@ -27,7 +27,6 @@ pub enum Type {
     Closure(usize),
     /// `nullptr`
     Null,
-    /// A function passed by name.
     Function,
 }
 

@@ -151,7 +151,6 @@ pub struct Accessed {
     pub values: Vec<Value>,
 }
 
-/// The parts of an access, one for each named memory.
 pub fn accessed(recording: &Recording, access: &Access) -> Vec<Accessed> {
     let mut all: Vec<Accessed> = Vec::new();
     for lane in (0..LANES).filter(|lane| access.lanes >> lane & 1 != 0) {

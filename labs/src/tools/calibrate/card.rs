@@ -165,7 +165,6 @@ fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// The time to allocate memory from the driver, and to free it.
 fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
     let take = |bytes: usize| -> Result<[f64; 2]> {
         let (mut malloc, mut free) = (f64::INFINITY, f64::INFINITY);

@@ -70,7 +70,6 @@ pub fn host() -> Result<String> {
 mod tests {
     use todevice::Machine;
 
-    /// The measured profile of a simulated host equals its own.
     #[test]
     fn what_is_measured_of_a_simulated_host_is_its_profile() {
         let machine: Machine = "sim:t4".parse().unwrap();

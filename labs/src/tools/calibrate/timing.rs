@@ -71,7 +71,6 @@ impl Lines {
     }
 }
 
-/// Formats a number with four significant digits.
 fn significant(value: f64) -> String {
     let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");

@@ -93,7 +93,6 @@ impl Compared {
 pub const ALL: [WhatIf; 4] =
     [step::WHAT_IF, memory::WHAT_IF, copies::WHAT_IF, loops::WHAT_IF];
 
-/// The cards, as flags and in words.
 const CARD: Knob = Knob {
     name: "gpu",
     label: "Card",
@@ -176,7 +175,6 @@ impl WhatIf {
 }
 
 impl Setting {
-    /// The value of a knob.
     fn of(&self, name: &str) -> &'static str {
         let knob = self
             .knobs
@@ -200,7 +198,6 @@ impl Setting {
         self.knobs[knob].values[self.chosen[knob]].1
     }
 
-    /// The setting with another value of a knob.
     fn with(&self, name: &str, value: &str) -> Setting {
         let mut other = self.clone();
         let knob = self

@@ -67,7 +67,6 @@ impl Raced {
         })
     }
 
-    /// Describes the winner, and why it was faster.
     pub fn verdict(&self) -> String {
         let Raced { card, name, batch, pinned, cpu, gpu, small } = self;
         let ratio = gpu.done.as_secs_f64() / cpu.done.as_secs_f64();
