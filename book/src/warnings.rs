@@ -7,7 +7,6 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Stores mdBook's warnings and errors.
 #[derive(Clone, Default)]
 pub struct Warnings {
     kept: Arc<Mutex<Vec<String>>>,

@@ -12,7 +12,6 @@ use crate::sources;
 pub const FILES: [&str; 7] =
     ["book.toml", "cards.toml", "digits.toml", "moments.toml", "plan.toml", "seeds.toml", "sensitivity.txt"];
 
-/// The state of the book's source files.
 #[derive(PartialEq, Eq)]
 pub struct Files {
     seen: BTreeMap<PathBuf, (u64, Option<SystemTime>)>,

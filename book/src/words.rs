@@ -7,7 +7,6 @@ use crate::html::NOTE;
 
 pub const MOST: usize = 2200;
 
-/// The word counts of a page, by location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// All other prose.

@@ -183,7 +183,6 @@ pub fn verdict_text(exercise: &Exercise, checked: &Checked, file: &Path) -> Stri
     output
 }
 
-/// The first lines of the code's output.
 fn printed(text: &str) -> String {
     if text.is_empty() {
         return String::new();

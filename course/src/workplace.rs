@@ -105,7 +105,6 @@ impl Workplace {
         }
     }
 
-    /// Loads progress that another `course` process has stored.
     pub fn refresh(&mut self) {
         if let Ok(record) = Record::read(&self.progress()) {
             self.record = record;

@@ -44,7 +44,6 @@ pub struct Column {
     pub title: &'static str,
 }
 
-/// A student's file for a column.
 pub struct Cell {
     pub done: Done,
     pub is_late: bool,

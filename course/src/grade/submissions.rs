@@ -25,7 +25,6 @@ pub struct Submission {
     pub files: BTreeMap<&'static str, GradedFile>,
 }
 
-/// The file to grade, out of all attempts.
 #[derive(Debug)]
 pub struct GradedFile {
     pub path: PathBuf,

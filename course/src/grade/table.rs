@@ -200,7 +200,6 @@ impl Class {
         })
     }
 
-    /// A row for each student and each exercise.
     fn csv(&self) -> Result<String, Stop> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut write = |fields: [&str; 10]| writer.write_record(fields).map_err(failed);

@@ -51,7 +51,6 @@ pub fn generation(profile: &Profile) -> Generation {
     Generation { blocks, shared_kib, integer_lanes, memory_lanes }
 }
 
-/// The figures that the emulator's report needs.
 pub fn card(profile: &Profile) -> Card {
     let generation = generation(profile);
     let has_system_share = profile.major >= 8;

@@ -56,7 +56,6 @@ const SOLUTIONS: [(&str, &str); 14] = files![
     "puzzles/14-matmul-tile/solution.cu",
 ];
 
-/// The name and text of each program.
 fn programs() -> Vec<(String, String)> {
     let steps = LADDERS.iter().flat_map(|ladder| {
         ladder

@@ -23,7 +23,6 @@ pub enum Unit {
     Special,
 }
 
-/// The estimate for an instruction of the emulator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// In hardware instructions.

@@ -39,7 +39,6 @@ fn variable(size: &str) -> String {
     format!("the_{}", size.to_lowercase())
 }
 
-/// Compiled programs of one source.
 pub struct Programs<'a> {
     compile: &'a dyn Fn(&Setting) -> Result<Program, Rejected>,
     known: RefCell<Vec<(Setting, Program)>>,

@@ -61,7 +61,6 @@ impl Event {
         }
     }
 
-    /// All figures of the event.
     pub fn figures(&self) -> Vec<&Figure> {
         match self {
             Event::Prose(text) | Event::Line(text) => text.figures().collect(),

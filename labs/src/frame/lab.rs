@@ -237,7 +237,6 @@ impl Progress {
         Progress(Some(Box::new(bar)))
     }
 
-    /// An invisible bar.
     pub fn hidden() -> Progress {
         Progress(None)
     }

@@ -269,7 +269,6 @@ impl Prediction {
         }
     }
 
-    /// The options as letters, `a` to `d`.
     fn letters(&self) -> Vec<char> {
         ('a'..='z').take(self.options().len()).collect()
     }

@@ -180,7 +180,6 @@ pub fn is_apart(event: &Event) -> bool {
     matches!(event, Event::Picture { .. } | Event::Table(_))
 }
 
-/// Renders events as they occur.
 #[derive(Debug)]
 pub struct Stream {
     renderer: Renderer,

@@ -64,7 +64,6 @@ pub fn render<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
     events.into_iter().map(|event| renderer.render(event)).collect()
 }
 
-/// Renders events as they occur.
 #[derive(Debug)]
 pub struct Renderer {
     palette: Palette,
@@ -240,7 +239,6 @@ pub fn columns(table: &Table) -> Vec<Column> {
     (0..columns).map(|index| Column::new(table, index)).collect()
 }
 
-/// A column of a table, with printed cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub header: String,

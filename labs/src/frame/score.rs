@@ -3,7 +3,6 @@
 use super::event::Event;
 use super::prediction::{Response, Verdict};
 
-/// The predictions of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Score {
     right: usize,

@@ -28,7 +28,6 @@ pub fn to_stdout_as_it_is(text: &str) {
     }
 }
 
-/// Writes to stderr if possible.
 pub fn to_stderr(text: &str) {
     let _ = io::stderr().write_all(shown(text).as_bytes());
 }

@@ -34,7 +34,7 @@ pub enum Disk {
 #[derive(Clone, Copy)]
 pub enum Entry {
     Text(&'static str),
-    /// A file that this user must not open.
+    /// A file that this user is not allowed to open.
     Locked,
 }
 
@@ -89,7 +89,7 @@ impl Disk {
         names.into_iter().collect()
     }
 
-    /// Whether a file exists that this user must not read and write.
+    /// Whether a file exists that this user is not allowed to read and write.
     pub fn is_locked(&self, path: &str) -> bool {
         match self {
             Disk::Below(root) => {
@@ -303,7 +303,7 @@ impl Computer {
         text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
     }
 
-    /// The first GPU device file that this user must not open.
+    /// The first GPU device file that this user is not allowed to open.
     pub fn locked_device(&self) -> Option<String> {
         let names = self.disk.names("/dev");
         let is_gpu = |name: &&String| {

@@ -27,7 +27,6 @@ impl State {
     }
 }
 
-/// A finding about one component.
 #[derive(Debug)]
 pub struct Finding {
     /// The name for programs: `nvrtc`.

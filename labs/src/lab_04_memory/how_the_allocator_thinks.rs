@@ -417,7 +417,6 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// The first line of an error, wrapped.
 fn first_line(error: &Error) -> String {
     let message = error.to_string();
     crate::frame::render_text::wrap(message.lines().next().unwrap_or_default())

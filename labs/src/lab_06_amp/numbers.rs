@@ -9,7 +9,6 @@ use todevice::{bf16, f16};
 
 use crate::{Lab, Prediction, Table, exact, row};
 
-/// A floating point type: its bits, and its conversion from f32.
 struct Format {
     name: &'static str,
     exponent: u32,

@@ -250,7 +250,6 @@ fn zeros(x: &Tensor) -> Result<f64> {
     x.eq(0.0)?.to(DType::F32)?.mean()?.item()
 }
 
-/// The exponent of a number.
 fn exponent(x: f32) -> i32 {
     (x.to_bits() >> 23 & 0xff) as i32 - 127
 }

@@ -17,12 +17,10 @@ use crate::{
     Cell, Figure, Lab, Prediction, Table, Text, Value, exact, observed, raced, row,
 };
 
-/// cuDNN's name of a convolution's algorithm.
 fn algorithm(kernel: &Kernel) -> &str {
     kernel.name.strip_prefix("conv_forward ").unwrap_or(&kernel.name)
 }
 
-/// The time of a kernel, if it was measured.
 fn kernel_time(kernel: &Kernel) -> Cell {
     kernel
         .time

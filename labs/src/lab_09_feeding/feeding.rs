@@ -59,7 +59,7 @@ fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
         let pageable = Tensor::zeros(&[bytes / 4])?;
         let pinned = pageable.pin_memory()?;
         let there = pageable.to(device)?;
-        // A non-blocking copy to the CPU needs pinned memory.
+        // A non-blocking copy to the CPU goes to pinned memory.
         let into_pinned = ToOptions {
             device: Some(Device::Cpu),
             non_blocking: true,

@@ -28,7 +28,6 @@ lane! {
     f64, f64::from_bits, |x: f64| x.to_bits();
 }
 
-/// Calls a macro with the table of binary instructions.
 #[macro_export]
 macro_rules! binary_table {
     ($call:ident) => {

@@ -34,7 +34,6 @@ pub struct Run {
 }
 
 impl Cells {
-    /// Makes room for the words of `bytes` bytes.
     pub fn grow(&mut self, bytes: usize) {
         let pages = bytes.div_ceil(4 * PAGE);
         if pages > self.pages.len() {

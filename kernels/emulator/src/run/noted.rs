@@ -14,7 +14,6 @@ use super::registers::ALL;
 use super::words::BITS;
 use crate::ir::{LANES, space};
 
-/// Accesses to shared memory since the barrier.
 #[derive(Default)]
 pub struct Waiting {
     all: Vec<Noted>,

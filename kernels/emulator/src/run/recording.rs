@@ -125,7 +125,6 @@ impl Recording {
         self.shape.block.iter().product::<u32>().div_ceil(LANES as u32)
     }
 
-    /// Whether the launch has the wanted block and warp.
     pub fn exists(&self) -> bool {
         self.wanted.block.iter().zip(self.shape.grid).all(|(at, count)| *at < count)
             && self.wanted.warp < self.warps()

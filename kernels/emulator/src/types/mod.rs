@@ -289,7 +289,6 @@ pub fn is_signed(prim: Prim) -> bool {
     matches!(prim, Prim::I8 | Prim::I16 | Prim::I32 | Prim::I64)
 }
 
-/// The type that a small integer is promoted to.
 pub fn promoted(prim: Prim) -> Prim {
     match prim {
         Prim::Bool | Prim::I8 | Prim::U8 | Prim::I16 | Prim::U16 => Prim::I32,
