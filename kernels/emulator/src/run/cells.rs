@@ -1,7 +1,7 @@
 //! The access history of each word of a memory. A page is allocated at its first access.
 //!
-//! While no write to a page can race with its reads, the reads wait as runs of lanes. A write that might race makes
-//! them noted. They are dropped once all later accesses are ordered after them.
+//! While no write to a page can race with its reads, the reads wait as runs of lanes. An access that cannot wait makes
+//! them noted first. They are dropped once all later accesses are ordered after them.
 
 use super::races::{Access, Cell, Kind, Order};
 
