@@ -23,11 +23,11 @@ use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
 use labs::{Stop, program, wrong};
 
-/// Makes the book of To Device
+/// Builds the book of To Device, and serves it
 #[derive(Parser)]
 #[command(name = "book", version, arg_required_else_help = false)]
 struct Cli {
-    /// Checkout of the course [default: the one that this program was built in]
+    /// Checkout of the course [default: the checkout this program was built from]
     #[arg(long, value_name = "DIR", global = true)]
     course: Option<PathBuf>,
 
@@ -39,31 +39,31 @@ struct Cli {
 enum Command {
     /// Build the pages
     Build {
-        /// Folder for the pages, empty or with those of an earlier build [default: target/book]
+        /// Folder to write the pages to: empty, or with the pages of an earlier build [default: target/book]
         #[arg(long, value_name = "DIR")]
         dest_dir: Option<PathBuf>,
-        /// Leave out the modules with which pages run labs and check exercises
+        /// Leave out the modules that run labs and check exercises in the pages
         #[arg(long)]
         no_player: bool,
     },
-    /// Show the book on this computer, and build it again whenever a file changes
+    /// Serve the book from this computer, and rebuild it when a file changes
     Serve {
-        /// Port of the server; 0 is any that is free
+        /// Port of the server; 0 chooses a free one
         #[arg(long, value_name = "N", default_value_t = 3000)]
         port: u16,
-        /// Address of this computer at which to serve a room, such as 192.168.1.20 [default: to this computer alone]
+        /// Address of this computer, such as 192.168.1.20, to serve a room [default: serve this computer only]
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<String>,
-        /// Folder of pages that are built already: serve these
+        /// Folder with built pages to serve
         #[arg(long, value_name = "DIR", conflicts_with = "no_player")]
         pages: Option<PathBuf>,
-        /// Leave out the modules with which pages run labs and check exercises
+        /// Leave out the modules that run labs and check exercises in the pages
         #[arg(long)]
         no_player: bool,
     },
-    /// Count the words of each chapter that a reader sees
+    /// Count the words of each chapter
     Words,
-    /// Take out of `book/today` what is mended
+    /// Remove fixed mistakes from the lists in `book/today`
     Today,
     /// The pages for `serve`, on stdout; not for people
     #[command(hide = true)]

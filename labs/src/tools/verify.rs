@@ -15,7 +15,7 @@ use crate::frame::terminal::can_be_written;
 use crate::tools::report::Report;
 use crate::{LABS, Listed, program};
 
-/// Runs every lab on a machine, and says what differs from the book
+/// Runs every lab on a machine, and reports the differences from the book
 #[derive(Parser)]
 #[command(name = "verify", version, disable_help_subcommand = true)]
 pub struct Flags {
@@ -31,7 +31,7 @@ pub struct Flags {
     #[arg(value_name = "FLAG", last = true, allow_hyphen_values = true)]
     pub flags: Vec<String>,
 
-    /// File to write a report to that you can send: results, card, driver, differences, and neither paths nor names
+    /// File to write a report to, ready to send: results, card, driver, and differences, without paths or names
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
