@@ -15,12 +15,12 @@ corrected cases, the steps of the ladders, and a solution of each puzzle.
 
 Usage: cargo run --bin lab-12 -- compare [NAME…] [--with COMPILER]
 
-  NAME             a part of the names of programs, such as ladder/ or 05-shared [default: all programs]
-  --with COMPILER  nvrtc compiles the kernels in this program; nvcc, which must be on the PATH, compiles whole programs
+  NAME             part of a program's name, such as ladder/ or 05-shared [default: all programs]
+  --with COMPILER  nvrtc, which compiles the kernels in this process, or nvcc on the PATH, which compiles whole programs
                    [default: nvrtc]
-  -h, --help       prints this
+  -h, --help       prints this help
 
-Exit code: 0 if all programs print the same, 1 if one does not, 2 if there is no GPU or a flag is wrong.
+Exit code: 0 if all outputs are equal, 1 if one differs, 2 if there is no GPU or a flag is wrong.
 ";
 
 macro_rules! files {

@@ -40,14 +40,14 @@ gradient against finite differences, then trains.
 
 Usage: cargo run --bin lab-12 -- train [FILE.cu] [--gpu GPU] [--epochs N] [--seed N]
 
-  FILE.cu      the kernels; without it, squared ReLU (--show prints it)
-  --gpu GPU    sim:t4, sim:rtx4090, sim:h200 and others, or real [default: sim:t4]
-  --epochs N   passes over the data, 1 to 1000 [default: 3]
-  --seed N     the seed of the data, the network and the order of batches [default: 42]
+  FILE.cu      the kernels [default: squared ReLU, which --show prints]
+  --gpu GPU    the GPU to run on: sim:t4, sim:rtx4090, sim:h200, …, or real [default: sim:t4]
+  --epochs N   passes over the data, from 1 to 1000 [default: 3]
+  --seed N     the seed of the data, the network, and the order of batches [default: 42]
   --show       prints the kernels instead of training
-  -h, --help   prints this
+  -h, --help   prints this help
 
-Exit code: 0 if the gradient is right, 1 if it is wrong, 2 if the kernels or a flag are.
+Exit code: 0 if the gradient is right, 1 if it is wrong, 2 if the kernels or a flag is wrong.
 ";
 
 /// What `lab-12 train` is to do.
