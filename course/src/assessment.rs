@@ -34,7 +34,7 @@ pub fn file_of(place: &Workplace) -> PathBuf {
 /// Parses the seed of a program.
 pub fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
-    seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
+    seed.ok_or_else(|| format!("expected a seed from 0 to {}", SEEDS - 1))
 }
 
 /// The student's file, its seed, and whether it is new: a missing file is created.
@@ -44,8 +44,9 @@ fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let any = || questions::hash(now.as_nanos().to_le_bytes().into_iter()) % SEEDS;
         let seed = seed.unwrap_or_else(any);
-        let is_new = files::create(&file, Draw::of(seed).file().as_bytes())
-            .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", name(&file))))?;
+        let is_new = files::create(&file, Draw::of(seed).file().as_bytes()).map_err(|error| {
+            failed(format!("{}: {error}; --work DIR chooses another folder", name(&file)))
+        })?;
         if is_new {
             place.keep(|record| record.begun(seed));
             return Ok((file, seed, true));
@@ -56,13 +57,13 @@ fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool
         && written != own
     {
         return Err(wrong(format!(
-            "{}: its first line says seed {own}, but this is the program of seed {written}: write {written} there again",
+            "{}: the first line names seed {own}, but the program has seed {written}: change it back to {written}",
             name(&file)
         )));
     }
     match seed {
         Some(seed) if seed != own => Err(wrong(format!(
-            "{} is the program of seed {own}: move it away to begin that of seed {seed}",
+            "{} has the program of seed {own}: move this file to begin with seed {seed}",
             name(&file)
         ))),
         _ => Ok((file, own, false)),
@@ -77,7 +78,7 @@ pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
         return Ok(());
     }
     let kept = place.kept_under_another_name(&file, Draw::of(seed).file().as_bytes())?;
-    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    to_stdout(&format!("Restored: {}\nYour version: {}\n", name(&file), name(&kept)));
     Ok(())
 }
 
@@ -128,7 +129,7 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
     if function.is_some() && !run.printed.is_empty() {
         told = format!("Your code prints:\n{}\n{told}", printable::lines(run.printed.trim_end()));
     }
-    to_stdout(&format!("{told}\nNothing is judged here: cargo course check final\n"));
+    to_stdout(&format!("{told}\nTo check it: cargo course check final\n"));
     Ok(())
 }
 

@@ -251,7 +251,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         Some(Do::Run { exercise: Some(name), gpu, size, .. }) if assessment::is_meant(&name) => {
             if gpu.is_some() || size.is_some() {
                 return Err(wrong(
-                    "the final assessment has machines and sizes of its own: leave out --gpu and --size",
+                    "the final assessment chooses its machines and sizes: leave out --gpu and --size",
                 ));
             }
             assessment::show(&mut place, None, None)?;

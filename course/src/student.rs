@@ -40,11 +40,11 @@ pub fn start(place: &Workplace) -> Result<(), Stop> {
             told += &format!("\n  {}\n", name(&file));
         }
         None => {
-            told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter, and `cargo course final` \
+            told += "\nYou have passed all exercises. `cargo course quiz 01` asks the questions of a chapter, and `cargo course final` \
                      is the final assessment.\n"
         }
     }
-    told += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
+    told += "\n`cargo course list` shows all exercises, `cargo course help` all commands.\n";
     to_stdout(&told);
     Ok(())
 }
@@ -97,7 +97,7 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
             &format!("{state:6}  {:width$}  {:5}  {}, {points}\n", assessment::ID, "fix", assessment::TITLE);
     }
     if found.is_empty() && !has_final {
-        return Err(failed("no exercise fits; `cargo course list` names all"));
+        return Err(failed("no exercise matches; `cargo course list` shows all"));
     }
     let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
     told += &format!("\n{passed} of {} passed\n", all().len());
@@ -124,11 +124,13 @@ pub fn run(
 ) -> Result<(), Stop> {
     let gpu = gpu.map_or(exercise.gpus[0].to_owned(), |gpu| gpu.to_string());
     if gpu == "real" || gpu == "auto" {
-        return Err(wrong(format!("--gpu {gpu}: an exercise runs on a simulated GPU, or on none")));
+        return Err(wrong(format!(
+            "--gpu {gpu}: exercises run on simulated GPUs or without a GPU: expected sim:t4, none, or similar"
+        )));
     }
     let (file, is_new) = place.begun(exercise)?;
     if is_new {
-        to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
+        to_stdout(&format!("Written in its original form: {}\n\n", name(&file)));
     }
     let cases = [Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) }];
     let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
@@ -139,7 +141,7 @@ pub fn run(
     };
     let id = exercise.id;
     to_stdout(&format!(
-        "{}{}{}\nNothing is judged here: cargo course check {id}\n",
+        "{}{}{}\nTo check it: cargo course check {id}\n",
         printed(&checked.printed),
         ran(&cases[0], seen),
         timeline(seen)
@@ -184,7 +186,7 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
                 && let Some(story) = errors::explain(&diagnosis.seen)
             {
                 let id = story.kind.id;
-                told += &format!("\n`cargo course explain {id}` says what this error means.\n");
+                told += &format!("\n`cargo course explain {id}` explains this error.\n");
             }
         }
     }
@@ -224,7 +226,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
     if all {
         chosen = own::all().into_iter().filter(|exercise| place.file(exercise).exists()).collect();
         if chosen.is_empty() {
-            return Err(wrong("no exercise is begun; `cargo course watch` begins the first"));
+            return Err(wrong("you have not begun any exercise; `cargo course watch` begins the first"));
         }
     } else if chosen.is_empty() {
         chosen.push(place.named(None)?);
@@ -237,7 +239,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
         }
         let (file, is_new) = place.begun(exercise)?;
         if is_new {
-            to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
+            to_stdout(&format!("Written in its original form: {}\n\n", name(&file)));
         }
         let checked = verdict(place, exercise)?;
         passed += usize::from(checked.verdict.passed());
@@ -285,6 +287,6 @@ pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
         return Ok(());
     }
     let kept = place.begin_again(exercise)?;
-    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    to_stdout(&format!("Restored: {}\nYour version: {}\n", name(&file), name(&kept)));
     Ok(())
 }

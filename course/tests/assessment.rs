@@ -140,7 +140,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     };
     for seed in ["1000", "abc", "-1", "7.0", ""] {
         for words in [&["final", "--seed", seed][..], &["grade", ".", "--of-final", seed]] {
-            one_line(words, "a program has a seed from 0 to 999");
+            one_line(words, "expected a seed from 0 to 999");
         }
     }
     let done = folder.run(&["final", "nothing"]);
@@ -161,7 +161,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     one_line(&["check", "final"], "its first line says seed 8, but this is the program of seed 7");
     folder.write("final.rs", "// seed 7\n// mine\n");
     let done = folder.run(&["reset", "final"]);
-    assert!(done.code == 0 && done.out.contains("Yours is kept: "), "{done:?}");
+    assert!(done.code == 0 && done.out.contains("Your version: "), "{done:?}");
     assert_eq!(folder.read("final.rs"), Draw::of(7).file());
     assert_eq!(folder.read("final.rs.yours-1"), "// seed 7\n// mine\n");
     folder.write("final.rs", "fn mine() {}\n");

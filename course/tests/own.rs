@@ -69,7 +69,7 @@ fn the_example_has_no_defects_and_each_defect_is_one_line() {
     let text = example_text();
     let task = text.split("    task: ").nth(1).unwrap().split(",\n    hints").next().unwrap().to_owned();
     let defects = [
-        (task.as_str(), "\"\"", "`task` is missing: say what is to be done"),
+        (task.as_str(), "\"\"", "`task` is missing: describe the task"),
         ("\"Look at the order of the two calls.\"", "\"\"", "hint 2 is missing"),
         ("id: \"02-column-means\"", "id: \"02-batch\"", "the course has an exercise `02-batch` already"),
         // A check that does not look at the copies.

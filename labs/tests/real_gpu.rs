@@ -64,7 +64,7 @@ fn say_the_same(labs: &[&str]) {
         let expected = format!(
             "Stand-in for a GPU against --gpu sim:t4, times aside\n{lab}: the same\nNot compared: times and what they \
              decide, drawings, warnings, facts of the hardware, data races (only a simulated GPU finds them).\n{left_out}\
-             Numbers with a point may differ by 0.001 of their size, all others not at all.\n"
+             Floats may differ by a relative error of 0.001; everything else must be equal.\n"
         );
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -127,7 +127,7 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("machine: Tesla T4 (simulated)"));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "note: this computer's GPU is not used, but a simulated one. NVRTC is missing: libnvrtc.so.12 was not found \
+        "note: this run uses a simulated GPU, not this computer's. NVRTC is missing: libnvrtc.so.12 was not found \
          (pip install nvidia-cuda-nvrtc-cu12); cuBLAS is missing: libcublas.so.12 was not found \
          (pip install nvidia-cublas-cu12)\n"
     );
@@ -188,7 +188,7 @@ fn a_gpu_on_which_nothing_is_proven_has_to_be_asked_for() {
     assert!(machine.starts_with("Tesla T4 (simulated)"), "{machine}");
     assert_eq!(
         note,
-        "note: this computer's GPU is not used, but a simulated one. The labs have not been verified on a real GPU \
+        "note: this run uses a simulated GPU, not this computer's. The labs have not been verified on a real GPU \
          yet; --gpu real runs them on yours\n"
     );
     let (machine, note) = lab(&["--gpu", "real"]);

@@ -98,7 +98,7 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
             Some(student) => by_student.entry(student.key()).or_default().push((student, file)),
             None => found
                 .notes
-                .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
+                .push(format!("{} is not graded: its name contains no student", shown(folder, &file.path))),
         }
     }
     // A student whose folder contains nothing to grade still belongs to the class.
@@ -140,7 +140,10 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
         }
     }
     found.notes.extend(others.iter().take(20).map(|path| {
-        format!("{} is not graded: its name has to have an exercise's id in it, such as 02-batch, and to end in .rs", shown(folder, path))
+        format!(
+            "{} is not graded: its name must contain the id of an exercise, such as 02-batch, and end in .rs",
+            shown(folder, path)
+        )
     }));
     if others.len() > 20 {
         found.notes.push(format!("{} more such files", others.len() - 20));

@@ -177,7 +177,7 @@ pub fn followed(file: &Path) -> io::Result<PathBuf> {
             Err(_) if path != file && !is_there(folder) => {
                 let path = path.display();
                 return Err(io::Error::other(format!(
-                    "a link to {path}, whose folder is not there"
+                    "a link to {path}, whose folder does not exist"
                 )));
             }
             Err(_) => return Ok(path),

@@ -20,7 +20,7 @@ use crate::frame::prediction::{Answer, Verdict};
 use crate::frame::stdio::to_stderr;
 use crate::{Captured, Event, LABS, Listed, Part, Stop, Text, program};
 
-/// Halves and doubles every estimate of the model, and lists the sentences of the labs that change
+/// Halves and doubles every guess of the model, and lists the sentences of the labs that change
 #[derive(Parser)]
 #[command(name = "sensitivity", version)]
 pub struct Flags {
@@ -33,7 +33,7 @@ pub struct Flags {
 pub const FILE: &str = "book/sensitivity.txt";
 
 const HEAD: &str = "\
-# What the labs say otherwise when a guess of the model is halved or doubled. Written by
+# Changes in the output of the labs when a guess of the model is halved or doubled. Written by
 # cargo run --bin sensitivity
 #
 # sentences: the lab, the card, and how many sentences and answers the lab has there

@@ -65,7 +65,7 @@ pub fn verify(
     flags: &[String],
 ) -> Result<Comparison, String> {
     let this = std::env::current_exe()
-        .map_err(|error| format!("this program is not found: {error}"))?;
+        .map_err(|error| format!("this program cannot be found: {error}"))?;
     let child = Command::new(this)
         .args(["--alone", "--gpu", &gpu.to_string(), lab, "--"])
         .args(flags)
@@ -344,10 +344,10 @@ fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
     text + &match real {
         true => {
             format!(
-                "Numbers with a point may differ by {TOLERANCE} of their size, all others not at all.\n"
+                "Floats may differ by a relative error of {TOLERANCE}; everything else must be equal.\n"
             )
         }
-        false => "Numbers are the same in every digit that is printed.\n".to_owned(),
+        false => "All printed digits of all numbers must be equal.\n".to_owned(),
     }
 }
 
@@ -574,7 +574,7 @@ mod tests {
         );
         assert!(
             said.ends_with(
-                "may differ by 0.001 of their size, all others not at all.\n"
+                "may differ by a relative error of 0.001; everything else must be equal.\n"
             ),
             "{said}"
         );

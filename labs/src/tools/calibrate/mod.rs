@@ -43,9 +43,7 @@ fn file(
 ) -> impl Fn(&str) -> Result<PathBuf, String> + Clone + Send + Sync {
     move |name| match name.ends_with(ending) {
         true => Ok(PathBuf::from(name)),
-        false => {
-            Err(format!("its name must end with {ending}, as {flag}{ending} wants it"))
-        }
+        false => Err(format!("its name must end with {ending}, for {flag}{ending}")),
     }
 }
 
