@@ -154,11 +154,11 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     assert!(folder.names().iter().all(|name| name == "progress.json"), "{:?}", folder.names());
     one_line(&["check", "final"], "`cargo course final` begins the assessment");
     folder.run(&["final", "--seed", "7"]);
-    one_line(&["final", "--seed", "8"], "is the program of seed 7: move it away to begin that of seed 8");
+    one_line(&["final", "--seed", "8"], "has the program of seed 7: move this file to begin with seed 8");
     one_line(&["run", "final", "--gpu", "none"], "leave out --gpu and --size");
     one_line(&["hint", "final"], "it has no hints and no solution");
     folder.write("final.rs", &Draw::of(7).file().replacen("seed 7.", "seed 8.", 1));
-    one_line(&["check", "final"], "its first line says seed 8, but this is the program of seed 7");
+    one_line(&["check", "final"], "the first line names seed 8, but the program has seed 7");
     folder.write("final.rs", "// seed 7\n// mine\n");
     let done = folder.run(&["reset", "final"]);
     assert!(done.code == 0 && done.out.contains("Your version: "), "{done:?}");

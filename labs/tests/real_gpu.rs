@@ -207,7 +207,9 @@ fn what_is_missing_is_named_in_one_line() {
     let refused_with =
         |name: &str, value: &str| refused(&on(stand_ins, lab, &["--gpu", "real"], &[(name, value)]));
     let line = |reason: &str| {
-        format!("error: --gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)\n")
+        format!(
+            "error: --gpu real: {reason} (cargo run --bin doctor explains the solution; --gpu sim:t4 simulates a card)\n"
+        )
     };
     assert_eq!(
         refused_with("FAKE_CUDA_INIT", "100"),
@@ -215,13 +217,13 @@ fn what_is_missing_is_named_in_one_line() {
     );
     assert_eq!(
         refused_with("FAKE_CUDA_VERSION", "11080"),
-        line("the NVIDIA driver is too old: it runs CUDA 11.8, and 12.0 is needed")
+        line("the NVIDIA driver is too old: it supports CUDA 11.8, and 12.0 is needed")
     );
     assert_eq!(
         refused_with("FAKE_CUDA_CAPABILITY", "61"),
         line("Stand-in for a GPU has compute capability 6.1, and the kernels need 7.0")
     );
-    assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver shows no GPU"));
+    assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver finds no GPU"));
     // Where there is a driver, it is found without any variable.
     if !todevice::cuda::probe().driver.is_found() {
         let nothing = refused_with("LD_LIBRARY_PATH", "/nowhere");

@@ -42,11 +42,11 @@ pub trait Libraries: Send + Sync {
         _source: &KernelSource<'_>,
         _interpreter: Option<&dyn KernelInterpreter>,
     ) -> DriverResult<KernelId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+        Err(DriverError::of_compiler("this driver cannot compile kernels", None))
     }
     /// Queues a compiled kernel of the stream's device.
     fn launch_compiled(&self, _stream: StreamId, _launch: CompiledLaunch) -> DriverResult<OpId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+        Err(DriverError::of_compiler("this driver cannot compile kernels", None))
     }
 
     /// The version of cuDNN, 91900 for 9.19.0; `None` if convolutions are not available.
@@ -80,7 +80,7 @@ pub trait Libraries: Send + Sync {
     }
     /// Takes part in a collective (`ncclAllReduce` and its siblings), which begins when all processes have reached it.
     fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
-        let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
+        let message = "collectives between real GPUs need NCCL, which this crate does not support yet";
         Err(DriverError { code: 0, name: "NCCL", message, detail: None })
     }
     /// The duration of a collective between `_processes` processes, each with an input of `_bytes` bytes, if it is

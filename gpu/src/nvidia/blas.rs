@@ -101,7 +101,7 @@ fn operand(strides: [usize; 2], sizes: [usize; 2]) -> DriverResult<(Operation, c
         // Its rows have no gaps. In column-major order that is the transpose, which is what is needed.
         [row, 1] => Ok((Operation::CUBLAS_OP_N, leading(row, sizes[1])?)),
         [1, column] => Ok((Operation::CUBLAS_OP_T, leading(column, sizes[0])?)),
-        _ => Err(library("cuBLAS", "the matrix has gaps both ways", format!("strides {strides:?}"))),
+        _ => Err(library("cuBLAS", "the matrix has gaps in both dimensions", format!("strides {strides:?}"))),
     }
 }
 

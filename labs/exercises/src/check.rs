@@ -328,7 +328,8 @@ mod tests {
             "crashed with signal 11 (SIGSEGV)"
         );
         assert!(
-            gave(Ended::Killed(6), "LLVM ERROR: out of memory").contains("more memory than the 2048 MiB")
+            gave(Ended::Killed(6), "LLVM ERROR: out of memory")
+                .contains("more memory than its limit of 2048 MiB")
         );
         assert!(gave(Ended::OutOfTime, "").contains("20 seconds"));
     }

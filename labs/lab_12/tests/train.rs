@@ -67,7 +67,7 @@ fn the_example_trains_to_the_bits_of_tensor_operations() {
 fn a_wrong_backward_fails_gradcheck_with_the_first_element_that_differs() {
     let Said { output, code, .. } = train(&[&example("wrong_backward.cu")]);
     assert_eq!(code, Some(1));
-    let note = "note: the first that differs is the slope of element 3 of the output along element 3 of the input: 0.999999 \
+    let note = "note: the first difference is the slope of element 3 of the output along element 3 of the input: 0.999999 \
                 by finite differences, 0.5 by backward\n";
     assert!(
         output.contains("gradcheck: Jacobian mismatch for output 0 with respect to input 0,\n"),
@@ -156,7 +156,7 @@ fn errors_of_the_kernels_name_their_line() {
         (
             "void backward",
             "void back",
-            "the text has no __global__ function `backward`; it has `forward`, `back`",
+            "the source has no __global__ function `backward`; it has `forward`, `back`",
         ),
         ("float *y, int n", "float *y, int n, int m", "forward() takes 4 arguments but 3 were given"),
         (

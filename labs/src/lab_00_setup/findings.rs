@@ -298,7 +298,7 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
 /// How the reasons of a driver begin.
 const THE_DRIVER: &str = "the NVIDIA driver ";
 
-/// `it is too old: it runs CUDA 11.4` → `it is too old` and what is behind it
+/// `it is too old: it supports CUDA 11.4` → `it is too old` and what is behind it
 fn in_two(reason: &str) -> (String, Option<String>) {
     match reason.split_once(": ") {
         Some((says, more)) => (says.to_owned(), Some(more.to_owned())),
