@@ -78,7 +78,7 @@ fn chosen(names: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut programs = programs();
     if let Some(unknown) = names.iter().find(|part| !programs.iter().any(|(name, _)| name.contains(**part))) {
         let all: Vec<&str> = programs.iter().map(|(name, _)| name.as_str()).collect();
-        return Err(format!("there is no program `{unknown}`: there are {}", all.join(", ")));
+        return Err(format!("unknown program `{unknown}`: the programs are {}", all.join(", ")));
     }
     programs.retain(|(name, _)| names.is_empty() || names.iter().any(|part| name.contains(part)));
     Ok(programs)
@@ -170,7 +170,7 @@ pub fn parse(arguments: &[String]) -> Result<Option<Options<'_>>, String> {
             "--with" => options.compiler = arguments.next().ok_or("`--with` needs a value: nvrtc or nvcc")?,
             _ if argument.starts_with("--with=") => options.compiler = &argument["--with=".len()..],
             flag if flag.starts_with('-') => {
-                return Err(format!("there is no flag `{flag}` here: there is --with nvrtc|nvcc"));
+                return Err(format!("unknown flag `{flag}`: expected --with nvrtc|nvcc"));
             }
             name => options.names.push(name),
         }

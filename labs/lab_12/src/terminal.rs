@@ -180,7 +180,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
                 }
             }
             "--format" => options.wanted.json = is_json(&value()?)?,
-            flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
+            flag if flag.starts_with('-') => return Err(format!("unknown flag `{flag}`")),
             "ladder" if options.file.is_none() && !is_ladder => is_ladder = true,
             _ if is_ladder && options.ladder.is_none() => options.ladder = Some(argument),
             _ if is_ladder => return Err(format!("`{argument}`: one ladder at a time")),
@@ -224,7 +224,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
     match (&mut options.step, warp) {
         (None, Some(_)) => return Err("`--block`, `--warp` and `--launch` belong to `--step`".to_owned()),
         (Some(_), _) if is_checked || options.wanted.counters => {
-            return Err("`--step` shows one warp: it goes with neither `--check` nor `--counters`".to_owned());
+            return Err("`--step` shows one warp: leave out `--check` and `--counters`".to_owned());
         }
         (step, Some(_)) => *step = warp,
         _ => {}

@@ -133,7 +133,7 @@ fn check_and_train(text: &str, options: &Options, said: &mut String) -> Result<u
     let own = train(mine, options)?;
     let theirs = known.map(|known| train(Layer(known), options)).transpose()?;
     tell(options, said, (&own, theirs.as_ref().zip(known)));
-    let _ = writeln!(said, "all of it took {:.2} s (measured)", begin.elapsed().as_secs_f64());
+    let _ = writeln!(said, "total time: {:.2} s (measured)", begin.elapsed().as_secs_f64());
     let differs = theirs.is_some_and(|theirs| largest_difference(&own, &theirs) > TOLERANCE);
     Ok(u8::from(differs))
 }
@@ -234,7 +234,7 @@ fn tell(options: &Options, said: &mut String, (own, known): (&Trained, Option<(&
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let _ = writeln!(
                 said,
-                "forward is none of these, so there is nothing to compare with: {}",
+                "forward is not one of these functions, so there is no comparison: {}",
                 names.join(", ")
             );
         }
@@ -248,11 +248,11 @@ fn tell(options: &Options, said: &mut String, (own, known): (&Trained, Option<(&
                 0.0 => writeln!(said, "the losses have the same bits"),
                 difference if difference <= TOLERANCE => writeln!(
                     said,
-                    "the losses differ by {difference:.1e} of their size at most, which is rounding"
+                    "the relative difference of the losses is at most {difference:.1e}, which is rounding"
                 ),
                 difference => writeln!(
                     said,
-                    "the losses differ by {difference:.1e} of their size: somewhere the kernels compute something else"
+                    "the relative difference of the losses is {difference:.1e}: the kernels compute something else"
                 ),
             };
             let _ = writeln!(
