@@ -100,7 +100,7 @@ pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
         };
         lists.without_need.extend(wrong);
         for file in of_no_page(course, &pages)? {
-            let what = "no page has this name: take the file away".to_owned();
+            let what = "no page has this name: remove the file".to_owned();
             lists.without_need.push(Mistake { file, line: 1, what });
         }
         for (path, text) in &pages {
@@ -108,13 +108,13 @@ pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
             let page = Page { file: &format!("book/chapters/{path}"), path, text };
             lists.let_pass += today.count();
             if let Some(at) = today.words_without_need(counted(course, &page, &today)?) {
-                let what = format!("{path} has no more than {MOST} words: take `words` out");
+                let what = format!("{path} has at most {MOST} words: remove `words`");
                 lists.without_need.push(places.mistake(at, what));
             }
             for (check, findings) in found(course, &page, &exceptions) {
                 for (at, key) in today.without_need(check, &findings) {
                     let what = format!(
-                        "`{key}` is mended: take it out of `{check}`, or let `cargo run --bin book -- today` do it"
+                        "`{key}` is fixed: remove it from `{check}`, or run `cargo run --bin book -- today`"
                     );
                     lists.without_need.push(places.mistake(at, what));
                 }

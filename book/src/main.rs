@@ -95,7 +95,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
         && !root.join("book/book.toml").is_file()
     {
         let why = format!(
-            "--course {}: this is not a checkout of the course: it has no book/book.toml",
+            "--course {}: this is not a checkout of the course: book/book.toml is missing",
             root.display()
         );
         return Err(refused(why));
@@ -146,7 +146,7 @@ fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Resu
 }
 
 /// Why pages run nothing.
-const LEFT_OUT: &str = "This book was built without what runs in its pages (--no-player).";
+const LEFT_OUT: &str = "This book was built without the modules of its pages (--no-player).";
 
 /// Compiles the modules that pages run. A module that fails to compile is left out, and the pages say why. Calls
 /// `changed` with the modules so far, and with the reasons why the others are missing.
@@ -155,12 +155,12 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
         labs: Err("The labs are being compiled. Run will be here.".to_owned()),
         exercises: Err("The check of the exercises is compiled after the labs.".to_owned()),
         assessment: Err("The final assessment is compiled after the exercises.".to_owned()),
-        errors: Err("What explains errors is being compiled.".to_owned()),
+        errors: Err("The explanations of errors are being compiled.".to_owned()),
         kernels: Err("The emulator of CUDA C++ is being compiled. Run will be here.".to_owned()),
     };
     changed(&modules);
     // Start with the modules that compile in seconds.
-    let mut telling = Compiling::new("what explains errors");
+    let mut telling = Compiling::new("the explanations of errors");
     let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
     telling.end();
     modules.errors = errors.map_err(|why| left_out("the pages will not explain errors", &why));
@@ -233,10 +233,11 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     let server = server.map_err(refused)?;
     let address =
         name.map_or(server.address().to_string(), |name| format!("{name}:{}", server.address().port()));
-    to_stdout(&format!("The book is at http://{address}; Ctrl-C ends this.\n"));
+    to_stdout(&format!("The book is at http://{address}; Ctrl-C stops the server.\n"));
     if is_open {
         to_stderr(
-            "note: whoever reaches this address can read the book. Over plain http a browser keeps no pages for later, and a button that copies shows the text instead.\n",
+            "note: everybody who reaches this address can read the book. Over plain http, the browser stores no \
+             pages for offline use, and a copy button shows the text instead.\n",
         );
     }
     Ok(server)
@@ -246,7 +247,7 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
 fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
     if !folder.join("index.html").is_file() {
         return Err(refused(format!(
-            "--pages {}: there is no book in this folder: it has no index.html",
+            "--pages {}: this folder has no book: index.html is missing",
             folder.display()
         )));
     }
@@ -318,7 +319,7 @@ fn show_and_compile(
             None => match finish() {
                 Ok(pages) => {
                     server.show(pages);
-                    to_stdout("The pages can be read. What they run is being compiled.\n");
+                    to_stdout("The pages are ready to read. Their modules are being compiled.\n");
                 }
                 Err(stop) => result = Err(stop),
             },
@@ -348,7 +349,7 @@ fn today(course: &Course) -> Result<(), Stop> {
     let left = checks::lists(course).map_err(told)?;
     to_stdout(&changed.iter().map(|file| format!("{file}: shorter, or gone\n")).collect::<String>());
     to_stdout(&format!(
-        "{} to mend in book/today; {} exceptions in book/digits.toml.\n",
+        "{} to fix in book/today; {} exceptions in book/digits.toml.\n",
         left.let_pass, left.exceptions
     ));
     match left.without_need.is_empty() {
