@@ -174,7 +174,7 @@ fn what_is_mended_leaves_the_lists() {
     let told = without_need(page, &[("book/today/40-x.toml", "")]);
     assert_eq!(told, ["book/today/40-x.toml:1: no page has this name: remove the file"]);
     let told = today("digits = [\n  \"multiple of 512 bytes.\",\n  \"all of 1024 bytes.\",\n]\n");
-    let what = "book/today/04-memory.toml:3: `all of 1024 bytes.` is mended: take it out of `digits`";
+    let what = "book/today/04-memory.toml:3: `all of 1024 bytes.` is fixed: remove it from `digits`";
     assert!(told.len() == 1 && told[0].starts_with(what), "{told:?}");
 
     let seeds = "[[item]]\nid = \"04-a\"\nwhat = \"\"\n[[item]]\nid = \"00-a\"\nwhat = \"\"\nsays = [\"a\"]\n[[item]]\nid = \"00-a\"\nwhat = \"\"\n";

@@ -173,7 +173,7 @@ fn told(score: &Score, seed: u64) -> String {
     let mut told = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);
     for (category, _) in Category::ALL {
         let (mended, all) = score.of_category(category);
-        told += &format!("  {:<14}{mended} of {all} mended\n", category.name());
+        told += &format!("  {:<14}{mended} of {all} fixed\n", category.name());
     }
     let broken = match score.broken.len() {
         0 => "none".to_owned(),
@@ -202,7 +202,7 @@ fn told(score: &Score, seed: u64) -> String {
         Ok(pace) => {
             told += &assessment::table(pace);
             told += &format!(
-                "\n{:.1} times as fast as with all faults mended and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
+                "\n{:.1} times as fast as with all faults fixed and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
                 pace.factor(),
                 100.0 * pace.right
             );

@@ -55,7 +55,7 @@ fn a_program_is_written_looked_at_mended_and_reported() {
     // Nothing done, nothing earned.
     let done = folder.run(&["check", "final"]);
     assert!(done.code == 1 && points(&done) == 0.0, "{done:?}");
-    assert!(done.out.contains("correctness   0 of 5 mended"), "{done:?}");
+    assert!(done.out.contains("correctness   0 of 5 fixed"), "{done:?}");
     assert!(folder.run(&["report"]).out.contains("not yet, 0 of 100 points"));
     let open = folder.run(&["report", "--format", "csv"]).out;
     assert!(open.contains("final-01,") && open.contains("open; read again: "), "{open}");
@@ -69,7 +69,7 @@ fn a_program_is_written_looked_at_mended_and_reported() {
     folder.write("final.rs", &fast(&draw.mended()));
     let done = folder.run(&["check", "final.rs"]);
     assert!(done.code == 0 && points(&done) == 100.0, "{done:?}");
-    for words in ["races         2 of 2 mended", "the host launches", "the last act asks for 20 times"] {
+    for words in ["races         2 of 2 fixed", "the host launches", "the last act asks for 20 times"] {
         assert!(done.out.contains(words), "{words}: {done:?}");
     }
     for (format, words) in [

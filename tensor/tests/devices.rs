@@ -1095,7 +1095,7 @@ fn memory_that_the_computer_itself_has_not_is_refused_at_the_call_and_the_gpu_li
     on("sim:t4,mem=16777216GiB", || {
         let device = Device::cuda(0);
         let text = text(Tensor::zeros((&[1 << 50], device)));
-        assert!(text.starts_with("CUDA error: out of memory (this computer cannot give the "), "{text}");
+        assert!(text.starts_with("CUDA error: out of memory (this computer cannot provide the "), "{text}");
         assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
         cuda::synchronize()?;
         assert_eq!(Tensor::ones((&[1 << 20], device))?.sum()?.item()?, 1048576.0);

@@ -108,12 +108,12 @@ fn wrong_usage_has_one_line_and_ends_with_2() {
     let folder = folder("usage");
     let cases: [(&[&str], &str); 9] = [
         (&["puzzle", "15"], "error: unknown puzzle `15`: the puzzles are 01-map, 02-guard, "),
-        (&["puzzle", "map"], "error: there is no puzzle `map`"),
-        (&["puzzle", ""], "error: there is no puzzle ``"),
+        (&["puzzle", "map"], "error: unknown puzzle `map`"),
+        (&["puzzle", ""], "error: unknown puzzle ``"),
         (&["puzzle", "01", "no.cu"], "error: the file no.cu cannot be read"),
         (&["puzzle", "01", "a.cu", "b.cu"], "error: a puzzle takes one file"),
         (&["puzzle", "01", "--check"], "error: unknown flag `--check`: expected --show or --format"),
-        (&["puzzle", "01", "a.cu", "--format", "xml"], "error: there is no format `xml`"),
+        (&["puzzle", "01", "a.cu", "--format", "xml"], "error: unknown format `xml`"),
         (&["case", "x"], "error: unknown case `x`: the cases are missing_barrier, off_by_one, "),
         (&["case", "off_by_one", "no.cu"], "error: the file no.cu cannot be read"),
     ];

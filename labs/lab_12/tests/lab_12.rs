@@ -50,8 +50,8 @@ fn findings_end_with_1_and_bad_input_with_2() {
         (&[&wrong], "error: unknown name `x`"),
         (&["no.cu"], "error: the file no.cu cannot be read"),
         (&["--chek"], "error: unknown flag `--chek`"),
-        (&["--check", "racechek"], "error: there is no check `racechek`"),
-        (&["--format", "xml"], "error: there is no format `xml`"),
+        (&["--check", "racechek"], "error: unknown check `racechek`"),
+        (&["--format", "xml"], "error: unknown format `xml`"),
         (&["--check"], "error: `--check` needs a value"),
         (&["--counters", "--check", "all"], "error: `--check` and `--counters` are two runs"),
         (

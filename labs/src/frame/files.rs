@@ -415,7 +415,7 @@ mod tests {
         for refused in [create(&link, b"new").err(), replace(&link, b"new").err()] {
             let said = refused.unwrap().to_string();
             assert!(
-                said.ends_with("no/such/file, whose folder is not there"),
+                said.ends_with("no/such/file, whose folder does not exist"),
                 "{said}"
             );
         }
