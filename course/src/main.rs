@@ -169,8 +169,8 @@ enum Do {
     },
     /// Grade the exercises of a student or a class, with new seeds
     Grade {
-        /// Folder with the files of one student, with a folder for each student, or with the files of a learning platform,
-        /// such as `name_12345_04-accumulate (1).rs`
+        /// Folder with the files of one student, a folder for each student, or the files of a learning platform, such as
+        /// `name_12345_04-accumulate (1).rs`
         folder: PathBuf,
         /// Folder to write a page, a table in each format, and a result.json for each student to
         #[arg(long, value_name = "DIR")]

@@ -186,7 +186,8 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     to_stderr(&format!("graded with --seed {seed}\n"));
     if !can_confine() {
         to_stderr(
-            "warning: this system has no Landlock to confine each run to its own folder, so code that writes files is refused\n",
+            "warning: this system has no Landlock to confine each run to its own folder, so code that writes \
+             files is refused\n",
         );
     }
     let start = Instant::now();
