@@ -35,7 +35,7 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
         let names: Vec<&str> = names(source).map(|(_, name)| name).collect();
         return Err(match starts.is_empty() {
             true => format!("has no anchor `{name}`; it has {}", names.join(" | ")),
-            false => format!("has {} anchors `{name}`: give each a name of its own", starts.len()),
+            false => format!("has {} anchors `{name}`: give each its own name", starts.len()),
         });
     };
     let Some(length) = lines[start + 1..].iter().position(|line| is(line, "ANCHOR_END")) else {
@@ -115,6 +115,6 @@ fn run() {
         assert_eq!(error(SOURCE, "inn"), "has no anchor `inn`; it has outer | inner | open");
         assert_eq!(error(SOURCE, "open"), "lacks `ANCHOR_END: open` after line 12");
         let twice = format!("{SOURCE}{SOURCE}");
-        assert_eq!(error(&twice, "inner"), "has 2 anchors `inner`: give each a name of its own");
+        assert_eq!(error(&twice, "inner"), "has 2 anchors `inner`: give each its own name");
     }
 }

@@ -98,7 +98,7 @@ pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
         };
         lists.unneeded.extend(wrong);
         for file in files_without_page(course, &pages)? {
-            let what = "no page has this name: take the file away".to_owned();
+            let what = "no page has this name: remove the file".to_owned();
             lists.unneeded.push(Mistake { file, line: 1, what });
         }
         for (path, text) in &pages {
@@ -106,13 +106,13 @@ pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
             let page = Page { file: &format!("book/chapters/{path}"), path, text };
             lists.known += known.count();
             if let Some(at) = known.unneeded_word_limit(word_count(course, &page, &known)?) {
-                let what = format!("{path} has no more than {MOST} words: take `words` out");
+                let what = format!("{path} has at most {MOST} words: remove `words`");
                 lists.unneeded.push(places.mistake(at, what));
             }
             for (check, findings) in findings(course, &page, &exceptions) {
                 for (at, key) in known.unneeded(check, &findings) {
                     let what = format!(
-                        "`{key}` is mended: take it out of `{check}`, or let `cargo run --bin book -- prune` do it"
+                        "`{key}` is fixed: remove it from `{check}`, or run `cargo run --bin book -- prune`"
                     );
                     lists.unneeded.push(places.mistake(at, what));
                 }

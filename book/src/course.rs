@@ -52,7 +52,7 @@ impl Course {
         let all = || choices(LABS.iter().map(Listed::number));
         LABS.iter()
             .find(|lab| lab.number() == number)
-            .ok_or_else(|| format!("no lab `{number}`: say {}", all()))
+            .ok_or_else(|| format!("no lab `{number}`: write {}", all()))
     }
 
     /// The path and the text of every source of a lab.
@@ -115,15 +115,14 @@ impl Course {
     pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<&'static [Event], String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
-        let run = run.ok_or_else(|| format!("{} has no such run: say run={}", lab.name, all()))?;
+        let run = run.ok_or_else(|| format!("{} has no such run: write run={}", lab.name, all()))?;
         self.is_built_in()?;
         let LabRun { captured, printed } = captured(lab, run)?;
         let snapshot = lab.snapshot(run);
         let printed = printed.get_or_init(|| render_text::render(&without_measured(&captured.events)));
         output::check(&self.read(&snapshot)?, printed).map_err(|difference| {
             format!(
-                "stale snapshot {snapshot}{difference} (run: {}). To write it anew: \
-                 INSTA_UPDATE=always cargo test -p labs",
+                "stale snapshot {snapshot}{difference} (run: {}). To update it: INSTA_UPDATE=always cargo test -p labs",
                 lab.command(run.flags)
             )
         })?;
@@ -134,14 +133,12 @@ impl Course {
     pub fn run(&self, command: &str) -> Result<(), String> {
         let Some((lab, flags)) = of_command(command) else {
             return Err(format!(
-                "`{command}` is not run: write `cargo run --bin lab-03 -- …`, or say why not in the line above the \
-                 block, `<!-- not run: … -->`"
+                "`{command}` is not run: write `cargo run --bin lab-03 -- …`, or give the reason in the line \
+                 above the block, `<!-- not run: … -->`"
             ));
         };
         if flags.len() > 1 && flags.iter().any(|flag| ["-h", "--help", "-V", "--version"].contains(flag)) {
-            return Err(format!(
-                "`{command}`: with `--help` nobody looks at the other flags, so let it stand alone"
-            ));
+            return Err(format!("`{command}`: `--help` ignores the other flags, so remove them"));
         }
         // Runs all sections, but shows only the selected one.
         let (flags, section) = match flags.iter().position(|flag| *flag == "--section") {

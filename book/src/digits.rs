@@ -42,8 +42,8 @@ impl Exceptions {
             numbers(page.text).into_iter().filter(|number| !words.iter().any(|words| number.is_in(words)));
         let finding = |number: Number| {
             let what = format!(
-                "no figure gives `{}`: take it from the lab, `{{{{#figure {} t4 …}}}}`, write it in words, or say in {FILE} why it stands \
-                 there (`{}`)",
+                "no figure gives `{}`: take it from the lab, `{{{{#figure {} t4 …}}}}`, write it in words, \
+                 or give a reason in {FILE} (`{}`)",
                 number.shown,
                 page.chapter().unwrap_or("03"),
                 number.words
@@ -63,12 +63,12 @@ impl Exceptions {
                 let (at, words) = (words.span().start, words.get_ref());
                 if !numbers.iter().any(|number| number.is_in(words)) {
                     wrong.push(
-                        self.places.mistake(at, format!("{page} has no such number: take `{words}` out")),
+                        self.places.mistake(at, format!("{page} has no such number: remove `{words}`")),
                     );
                 } else if why.split_whitespace().count() < 3 {
                     wrong.push(self.places.mistake(
                         at,
-                        format!("say why `{words}` stands there: a definition, a source with its link"),
+                        format!("give a reason for `{words}`: a definition, or a source with its link"),
                     ));
                 } else if words.split_whitespace().count() > 12 {
                     wrong.push(self.places.mistake(

@@ -23,7 +23,7 @@ pub fn markdown(
     if let (Some(chapter), "lab-run" | "exercises" | "questions", [other]) = (page.chapter(), name, args)
         && chapter != *other
     {
-        return Err(Wrong::Here(format!("this is chapter {chapter}: say `{{{{#{name} {chapter}}}}}`")));
+        return Err(Wrong::Here(format!("this is chapter {chapter}: write `{{{{#{name} {chapter}}}}}`")));
     }
     match (name, args) {
         ("minutes", []) => {
@@ -132,18 +132,20 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
     for (index, option) in options.iter().enumerate() {
         let name = option.split('=').next();
         if options[..index].iter().any(|before| before.split('=').next() == name) {
-            return Err(format!("`{}` comes twice: say it once", name.unwrap_or_default()));
+            return Err(format!("`{}` comes twice: write it once", name.unwrap_or_default()));
         }
         match option.split_once('=') {
             Some(("run", name)) => run = Some(name),
             Some(("part", name)) => part = Some(name),
             Some(("show", "all")) => show = Show::All,
             Some(("show", "results")) => show = Show::Results,
-            _ => return Err(format!("no option `{option}`: say run=…, part=… and show=all | show=results")),
+            _ => {
+                return Err(format!("no option `{option}`: write run=…, part=… and show=all | show=results"));
+            }
         }
     }
     let runs = || choices(lab.runs.iter().map(|run| run.name));
-    let run = run.ok_or_else(|| format!("lab-output does not say which run: add run={}", runs()))?;
+    let run = run.ok_or_else(|| format!("lab-output names no run: add run={}", runs()))?;
     let events = course.events(lab, run)?;
     let section = output::section(events, number, part)
         .map_err(|what| format!("{}, run={run}, has {what}", lab.name))?;

@@ -27,7 +27,7 @@ fn the_code_of_every_page_is_tested() {
         let page = format!("book/chapters/{file}");
         assert!(
             PAGES.contains(&page.as_str()),
-            "nobody tests the code of {page}: SUMMARY.md does not name it"
+            "the code of {page} is not tested: SUMMARY.md does not name the page"
         );
     }
 }

@@ -94,30 +94,30 @@ fn wrong(block: &CodeBlock) -> Option<String> {
         return Some(format!("an indented line is code, and Rust to its tests: write {}", languages()));
     }
     if language.is_empty() {
-        return Some(format!("this code has no language: say {}", languages()));
+        return Some(format!("this code has no language: write {}", languages()));
     }
     if !LANGUAGES.contains(&language) {
-        return Some(format!("no language `{language}`: say {}", languages()));
+        return Some(format!("no language `{language}`: write {}", languages()));
     }
     let is_command = |line: &str| line.trim().starts_with("cargo ") || line.trim().starts_with("$ ");
     if language == "text" && block.code.lines().any(is_command) {
-        return Some("nobody runs the commands in ```text: say ```sh".to_owned());
+        return Some("commands in ```text are not run: write ```sh".to_owned());
     }
     let flags: Vec<&str> = block.words().skip(1).collect();
     let allowed = if language == "rust" { &FLAGS[..] } else { &[] };
     if let Some(flag) = flags.iter().find(|flag| !allowed.contains(flag)) {
         return Some(match allowed {
-            [] => format!("`{language}` has no flags: leave `{flag}` out"),
-            _ => format!("no flag `{flag}`: say {}", choices(FLAGS)),
+            [] => format!("`{language}` has no flags: remove `{flag}`"),
+            _ => format!("no flag `{flag}`: write {}", choices(FLAGS)),
         });
     }
     match (block.not_run.as_deref(), language, &flags[..]) {
-        (Some(""), ..) => Some("why is this not run? Say it: `<!-- not run: … -->`".to_owned()),
+        (Some(""), ..) => Some("give the reason why this is not run: `<!-- not run: … -->`".to_owned()),
         (Some(_), "sh", _) | (Some(_), "rust", [_, ..]) | (None, _, []) => None,
-        (Some(_), "rust", []) => Some("this Rust is run: take `<!-- not run: … -->` away".to_owned()),
-        (Some(_), ..) => Some(format!("nobody runs `{language}`: take `<!-- not run: … -->` away")),
+        (Some(_), "rust", []) => Some("this Rust is run: remove `<!-- not run: … -->`".to_owned()),
+        (Some(_), ..) => Some(format!("`{language}` is never run: remove `<!-- not run: … -->`")),
         (None, ..) => Some(format!(
-            "with `{}` this is no program that runs: say why in the line above it, `<!-- not run: … -->`",
+            "with `{}` this program does not run: give the reason in the line above it, `<!-- not run: … -->`",
             flags.join(",")
         )),
     }

@@ -44,7 +44,7 @@ impl Folder {
             Ok(list) => folder.written = parsed(&list).map_err(|what| refused(&format!("has {what}")))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if fs::read_dir(path).map_err(unusable)?.next().is_some() {
-                    return Err(refused("has files in it that `book build` did not write"));
+                    return Err(refused("has files that `book build` did not write"));
                 }
             }
             Err(error) => return Err(unusable(error)),
@@ -145,7 +145,7 @@ fn parsed(list: &str) -> Result<BTreeSet<(String, u64)>, String> {
             Ok(hash) if !path.is_empty() && Path::new(path).components().all(within) => {
                 Ok((path.to_owned(), hash))
             }
-            _ => Err(format!("a list with no file of the folder in a line ({LIST}:{})", index + 2)),
+            _ => Err(format!("a list with an invalid line ({LIST}:{})", index + 2)),
         }
     };
     lines.enumerate().map(file).collect()

@@ -65,7 +65,7 @@ pub fn session(course: &Course, page: &str, number: &str, expand: Expand) -> Res
     let plan = Plan::read(course)?;
     let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(session) = at.and_then(|at| plan.session.get(at)) else {
-        return Err(Wrong::Here(format!("no session `{number}`: say 1 to {}", plan.session.len())));
+        return Err(Wrong::Here(format!("no session `{number}`: write 1 to {}", plan.session.len())));
     };
     let numbers: Vec<String> = plan
         .chapters_in(session.get_ref())
@@ -105,7 +105,7 @@ fn faults() -> String {
         let symptoms: Vec<String> = symptoms.iter().map(|symptom| format!("`{symptom}`")).collect();
         let (page, heading) = kind.section;
         markdown += &format!(
-            "- `{}`, of {}: it is diagnosed by {}. Who has left it open reads again [{heading}](../{page}.md).\n",
+            "- `{}`, of {}: it is diagnosed by {}. Students who left it open should read [{heading}](../{page}.md) again.\n",
             kind.id,
             kind.category.name(),
             symptoms.join(", ")
@@ -174,7 +174,7 @@ fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wr
     }
     if let Some(exercise) = in_class_exercise(chapter) {
         markdown += &format!(
-            "\n### Mistakes that will come up\n\nThe exercise in class is *{}*, `{}`. What the check says of the mistakes that people make in it:\n\n",
+            "\n### Mistakes that will come up\n\nThe exercise in class is *{}*, `{}`. The check's messages for common mistakes:\n\n",
             exercise.title, exercise.id
         );
         for (what, diagnosis, verdict) in mistakes(course, exercise)? {
@@ -290,7 +290,7 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     let Some(chapter) =
         plan.chapters().find(|chapter| chapter.number() == number && chapter.page().is_some())
     else {
-        return Err(Wrong::Here(format!("no chapter `{number}` is written: say {{{{#sheet 03}}}}")));
+        return Err(Wrong::Here(format!("no chapter `{number}` is written: write {{{{#sheet 03}}}}")));
     };
     let mut markdown = "<div class=\"sheet\">\n\n<p class=\"sheet-name\">Name: <span class=\"sheet-line\"></span></p>\n\n## Afterwards you can\n\n".to_owned();
     for objective in questions::objectives(course.root(), number)? {

@@ -21,7 +21,7 @@ const CHECKS: &str = "memcheck,racecheck";
 pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{EXAMPLES}/{name}.cu");
     let source = course.read(&file).map_err(|_| {
-        format!("no kernel `{name}` in {EXAMPLES}: say {}", choices_of(course, EXAMPLES, ".cu"))
+        format!("no kernel `{name}` in {EXAMPLES}: write {}", choices_of(course, EXAMPLES, ".cu"))
     })?;
     let recorded = format!("{EXAMPLES}/{name}.txt");
     let text = course.read(&recorded);
@@ -46,7 +46,7 @@ pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{PUZZLES}/{name}/start.cu");
     let start = course
         .read(&file)
-        .map_err(|_| format!("no puzzle `{name}`: say {}", choices_of(course, PUZZLES, "")))?;
+        .map_err(|_| format!("no puzzle `{name}`: write {}", choices_of(course, PUZZLES, "")))?;
     let number = &name[..name.find('-').unwrap_or(name.len())];
     let attributes = format!(" id=\"puzzle-{name}\" data-name=\"puzzle-{number}.cu\" data-puzzle=\"{name}\"");
     puzzle_html(&start, &attributes, &format!("puzzle {number}"))
@@ -60,7 +60,7 @@ pub fn case(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{CASES}/{name}.cu");
     let start = course
         .read(&file)
-        .map_err(|_| format!("no case `{name}`: say {}", choices_of(course, CASES, ".cu")))?;
+        .map_err(|_| format!("no case `{name}`: write {}", choices_of(course, CASES, ".cu")))?;
     let attributes = format!(" id=\"case-{name}\" data-name=\"{name}.cu\" data-case=\"{name}\"");
     puzzle_html(&start, &attributes, &format!("case {name}"))
         .ok_or_else(|| format!("{file}: its first lines are not `// Case: …`, `//` and the story"))
@@ -118,7 +118,7 @@ pub fn programs(course: &Course, name: &str) -> Result<String, String> {
 fn steps(course: &Course, name: &str) -> Result<Vec<String>, String> {
     let steps = names_in(course, &format!("{LADDERS}/{name}"), ".cu");
     match steps.is_empty() {
-        true => Err(format!("no ladder `{name}`: say {}", choices_of(course, LADDERS, ""))),
+        true => Err(format!("no ladder `{name}`: write {}", choices_of(course, LADDERS, ""))),
         false => Ok(steps),
     }
 }

@@ -13,7 +13,7 @@ use crate::mistake::{Mistake, Wrong};
 use crate::toml_file::{self, Places};
 use crate::words;
 
-const HEAD: &str = "# What the checks of this page let pass until it is mended: take out what you mend, and add nothing.\n\n";
+const HEAD: &str = "# Known mistakes of this page, which its checks ignore: remove each one that you fix, and add no others.\n\n";
 
 /// A mistake that a list can allow, identified by words that stay the same when lines move.
 #[derive(Debug)]

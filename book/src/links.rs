@@ -42,7 +42,8 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
             }
             if link.starts_with('/') && *page != "404.html" {
                 let right = "../".repeat(page.matches('/').count()) + &link[1..].replace(".html", ".md");
-                let what = format!("`{link}` begins at the root, where the book need not be: say `{right}`");
+                let what =
+                    format!("`{link}` begins at the root, but the book may be elsewhere: write `{right}`");
                 wrong(page, link, what);
                 continue;
             }
@@ -222,7 +223,7 @@ mod tests {
                 "a.css: fetches https://example.org/a.png",
                 "labs/x.html: `../../x.html` leads to no page",
                 "labs/x.html: `../index.html#gone` leads to a page without `#gone`",
-                "labs/x.html: `/index.html` begins at the root, where the book need not be: say `../index.md`",
+                "labs/x.html: `/index.html` begins at the root, but the book may be elsewhere: write `../index.md`",
                 "labs/x.html: `gone.html` leads to no page",
                 "labs/x.html: <img> is fetched from https://example.org/x.png",
             ]

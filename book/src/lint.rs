@@ -31,7 +31,9 @@ fn titles(text: &str) -> Vec<(usize, String)> {
         wrong.push((1, "a page begins with its title: write `# …` in its first line".to_owned()));
     }
     let others = titles.into_iter().filter(|line| *line != 1);
-    wrong.extend(others.map(|line| (line, "a page has one title, in its first line: say `## …`".to_owned())));
+    wrong.extend(
+        others.map(|line| (line, "a page has one title, in its first line: write `## …`".to_owned())),
+    );
     wrong
 }
 
@@ -74,7 +76,9 @@ fn brace(line: &str) -> Option<String> {
     Some(match whole.starts_with("{{/") {
         true => format!("`{whole}` must stand on a line of its own, at its start"),
         false => {
-            format!("`{whole}` is no directive: say `{{{{#…}}}}`; for the braces themselves say `\\{{{{`")
+            format!(
+                "`{whole}` is not a directive: write `{{{{#…}}}}`; for the braces themselves say `\\{{{{`"
+            )
         }
     })
 }

@@ -23,11 +23,11 @@ use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
 use labs::{Stop, program, wrong};
 
-/// Makes the book of To Device
+/// Builds the book of To Device, and serves it
 #[derive(Parser)]
 #[command(name = "book", version, arg_required_else_help = false)]
 struct Cli {
-    /// Checkout of the course [default: the one that this program was built in]
+    /// Checkout of the course [default: the checkout this program was built from]
     #[arg(long, value_name = "DIR", global = true)]
     course: Option<PathBuf>,
 
@@ -39,29 +39,29 @@ struct Cli {
 enum Command {
     /// Build the pages
     Build {
-        /// Folder for the pages, empty or with those of an earlier build [default: target/book]
+        /// Folder to write the pages to: empty, or with the pages of an earlier build [default: target/book]
         #[arg(long, value_name = "DIR")]
         dest_dir: Option<PathBuf>,
-        /// Leave out the modules with which pages run labs and check exercises
+        /// Leave out the modules that run labs and check exercises in the pages
         #[arg(long)]
         no_player: bool,
     },
-    /// Show the book on this computer, and build it again whenever a file changes
+    /// Serve the book from this computer, and rebuild it when a file changes
     Serve {
-        /// Port of the server; 0 is any that is free
+        /// Port of the server; 0 chooses a free one
         #[arg(long, value_name = "N", default_value_t = 3000)]
         port: u16,
-        /// Address of this computer at which to serve a room, such as 192.168.1.20 [default: to this computer alone]
+        /// Address of this computer, such as 192.168.1.20, to serve a room [default: serve this computer only]
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<String>,
-        /// Folder of pages that are built already: serve these
+        /// Folder with built pages to serve
         #[arg(long, value_name = "DIR", conflicts_with = "no_player")]
         pages: Option<PathBuf>,
-        /// Leave out the modules with which pages run labs and check exercises
+        /// Leave out the modules that run labs and check exercises in the pages
         #[arg(long)]
         no_player: bool,
     },
-    /// Count the words of each chapter that a reader sees
+    /// Count the words of each chapter
     Words,
     /// Remove fixed entries from `book/known_mistakes`
     Prune,
@@ -95,7 +95,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
         && !root.join("book/book.toml").is_file()
     {
         let why = format!(
-            "--course {}: this is not a checkout of the course: it has no book/book.toml",
+            "--course {}: this is not a checkout of the course: book/book.toml is missing",
             root.display()
         );
         return Err(usage_error(why));
@@ -145,7 +145,7 @@ fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Resu
     Ok(())
 }
 
-const LEFT_OUT: &str = "This book was built without what runs in its pages (--no-player).";
+const LEFT_OUT: &str = "This book was built without the modules of its pages (--no-player).";
 
 /// Compiles the modules of pages. A module that fails to compile is left out, and the pages say why. Calls `changed`
 /// with the modules so far, and with the reasons why the others are missing.
@@ -154,12 +154,12 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
         labs: Err("The labs are being compiled. Run will be here.".to_owned()),
         exercises: Err("The check of the exercises is compiled after the labs.".to_owned()),
         assessment: Err("The final assessment is compiled after the exercises.".to_owned()),
-        errors: Err("What explains errors is being compiled.".to_owned()),
+        errors: Err("The explanations of errors are being compiled.".to_owned()),
         kernels: Err("The emulator of CUDA C++ is being compiled. Run will be here.".to_owned()),
     };
     changed(&modules);
     // The modules that compile in seconds come first.
-    let mut progress = CompileProgress::new("what explains errors");
+    let mut progress = CompileProgress::new("the explanations of errors");
     let errors = player::errors(course, &mut |step| drop(progress.report(step)));
     progress.end();
     modules.errors = errors.map_err(|why| left_out("the pages will not explain errors", &why));
@@ -231,10 +231,11 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     let server = server.map_err(usage_error)?;
     let address =
         name.map_or(server.address().to_string(), |name| format!("{name}:{}", server.address().port()));
-    to_stdout(&format!("The book is at http://{address}; Ctrl-C ends this.\n"));
+    to_stdout(&format!("The book is at http://{address}; Ctrl-C stops the server.\n"));
     if is_open {
         to_stderr(
-            "note: whoever reaches this address can read the book. Over plain http a browser keeps no pages for later, and a button that copies shows the text instead.\n",
+            "note: everybody who reaches this address can read the book. Over plain http, the browser stores no \
+             pages for offline use, and a copy button shows the text instead.\n",
         );
     }
     Ok(server)
@@ -243,7 +244,7 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
 fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
     if !folder.join("index.html").is_file() {
         return Err(usage_error(format!(
-            "--pages {}: there is no book in this folder: it has no index.html",
+            "--pages {}: this folder has no book: index.html is missing",
             folder.display()
         )));
     }
@@ -315,7 +316,7 @@ fn show_and_compile(
             None => match finish() {
                 Ok(pages) => {
                     server.show(pages);
-                    to_stdout("The pages can be read. What they run is being compiled.\n");
+                    to_stdout("The pages are ready to read. Their modules are being compiled.\n");
                 }
                 Err(stop) => result = Err(stop),
             },
@@ -345,7 +346,7 @@ fn prune(course: &Course) -> Result<(), Stop> {
     let left = checks::lists(course).map_err(stop_with)?;
     to_stdout(&changed.iter().map(|file| format!("{file}: shorter, or gone\n")).collect::<String>());
     to_stdout(&format!(
-        "{} to mend in book/known_mistakes; {} exceptions in book/digits.toml.\n",
+        "{} to fix in book/known_mistakes; {} exceptions in book/digits.toml.\n",
         left.known, left.exceptions
     ));
     match left.unneeded.is_empty() {

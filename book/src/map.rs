@@ -58,7 +58,7 @@ pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
         if pytorch == 0 {
             return Err((
                 first.index,
-                "this Rust has no PyTorch before it: say `// …` in the line above".to_owned(),
+                "this Rust has no PyTorch before it: write `// …` in the line above".to_owned(),
             ));
         }
         if rust == 0 {

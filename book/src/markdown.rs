@@ -74,7 +74,7 @@ fn html(html: &str) -> Option<(usize, String)> {
     }
     let tag = html[start..].split_inclusive('>').next().unwrap_or_default();
     let tag = tag.split('\n').next().unwrap_or_default();
-    Some((start, format!("`{tag}` is HTML, which nobody checks: write Markdown")))
+    Some((start, format!("`{tag}` is HTML, which is not checked: write Markdown")))
 }
 
 /// `[text][name]`, `[name][]` and `[^1]` without their definitions, which would appear as written.
@@ -125,10 +125,10 @@ mod tests {
             said("A <!-- comment -->\n\n<!-- <b>\n\n</b> -->\n\n`<b>` &lt;b> <https://example.org>"),
             [""; 0]
         );
-        assert_eq!(said("a <b>c</b>")[0], "2: `<b>` is HTML, which nobody checks: write Markdown");
+        assert_eq!(said("a <b>c</b>")[0], "2: `<b>` is HTML, which is not checked: write Markdown");
         assert_eq!(
             said("<!-- a --><PRE class=\"x\">\nb\n</PRE>\n"),
-            ["10: `<PRE class=\"x\">` is HTML, which nobody checks: write Markdown"]
+            ["10: `<PRE class=\"x\">` is HTML, which is not checked: write Markdown"]
         );
         assert_eq!(said("<a id=\"old-1\"></a><a id=\"old-2\"></a>\n\nA <a id=\"old-3\"></a>b."), [""; 0]);
         for wrong in ["<a id=\"old\">b</a>", "<a id=\"\"></a>", "<a id=\"Old\"></a>", "<a href=\"b\"></a>"] {

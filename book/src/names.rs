@@ -53,9 +53,9 @@ pub const LINES: [(&str, &str); 35] = [
 pub fn unknown(name: &str) -> String {
     if ["include", "rustdoc_include", "playground"].contains(&name) {
         return format!(
-            "`{name}` brings what nobody checks: cut it out of a lab, `{{{{#lab-code 03 train}}}}`"
+            "`{name}` includes unchecked code: include it from a lab, `{{{{#lab-code 03 train}}}}`"
         );
     }
     let names = LINES.iter().chain(&BLOCKS).map(|known| known.0).chain(["figure"]);
-    format!("no directive `{name}`: say {}", choices(names))
+    format!("no directive `{name}`: write {}", choices(names))
 }

@@ -46,7 +46,7 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
     };
     let Some(start) = events.iter().position(|event| number_of(event) == Some(number)) else {
         let numbers: Vec<&str> = events.iter().filter_map(number_of).collect();
-        return Err(format!("no section `{number}`: say {}", numbers.join(" | ")));
+        return Err(format!("no section `{number}`: write {}", numbers.join(" | ")));
     };
     let rest = &events[start + 1..];
     let length = rest.iter().position(|event| number_of(event).is_some()).unwrap_or(rest.len());
@@ -60,7 +60,7 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
     found.ok_or_else(|| match named.is_empty() {
         true => format!("no prediction in section {number}, and so no part `{part}`"),
         false => format!(
-            "no part `{part}` in section {number}: say part={}",
+            "no part `{part}` in section {number}: write part={}",
             choices(named.iter().map(|(name, _)| *name))
         ),
     })

@@ -48,7 +48,7 @@ pub fn pages_of_another_process(course: Option<&Path>) -> Result<BTreeMap<String
     }
     let output = command.arg("pages").output().map_err(cannot)?;
     match output.status.success() {
-        true => unpack(&output.stdout).ok_or_else(|| "the pages did not arrive whole".to_owned()),
+        true => unpack(&output.stdout).ok_or_else(|| "the pages did not arrive completely".to_owned()),
         false => match String::from_utf8_lossy(&output.stderr).trim() {
             "" => Err(format!(
                 "the pages cannot be built: the process that builds them ended with {}",

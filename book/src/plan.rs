@@ -210,9 +210,12 @@ impl Plan {
                 let (place, page) = (page.span().start, page.get_ref());
                 let start = format!("{number}{letter}-");
                 if !page.starts_with(&start) {
-                    wrong(place, format!("`{page}` is no page of chapter {number}: say `{start}….md`"));
+                    wrong(place, format!("`{page}` is not a page of chapter {number}: write `{start}….md`"));
                 } else if course.read(&format!("book/chapters/{page}")).is_err() {
-                    wrong(place, format!("book/chapters/{page} is not there: leave `page` out until it is"));
+                    wrong(
+                        place,
+                        format!("book/chapters/{page} does not exist: leave out `page` until it does"),
+                    );
                 }
             }
         }
@@ -227,7 +230,7 @@ impl Plan {
         for name in &names {
             let (place, name) = (name.span().start, name.get_ref().as_str());
             if !known.contains(name) {
-                wrong(place, format!("no chapter `{name}`: say {}", choices(known.iter().copied())));
+                wrong(place, format!("no chapter `{name}`: write {}", choices(known.iter().copied())));
             } else if taught.contains(&name) {
                 wrong(place, format!("{name} is taught twice"));
             } else if let Some(before) = taught.last().filter(|before| **before > name) {

@@ -18,7 +18,10 @@ pub fn html(events: &[Event], id: &str) -> Result<String, String> {
         _ => None,
     });
     let Some(prediction) = asked.clone().find(|prediction| prediction.id == id) else {
-        return Err(format!("no prediction `{id}`: say {}", choices(asked.map(|prediction| prediction.id))));
+        return Err(format!(
+            "no prediction `{id}`: write {}",
+            choices(asked.map(|prediction| prediction.id))
+        ));
     };
     if !prediction.gates() {
         let question = inline(&prediction.question.replace('\n', " "))?;

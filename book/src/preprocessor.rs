@@ -119,7 +119,7 @@ fn of_our_version(asked: &str) -> Result<()> {
     match version.starts_with("0.5.") {
         true => Ok(()),
         false => Err(Error::msg(format!(
-            "this mdBook is {version}, and the book needs 0.5; `cargo run --bin book -- build` brings its own"
+            "this mdBook has version {version}, but the book needs 0.5; `cargo run --bin book -- build` includes its own"
         ))),
     }
 }

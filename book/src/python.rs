@@ -67,7 +67,7 @@ pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
         let marks: Vec<(usize, &str)> = anchor::names(&text).collect();
         if file != of_lab(number) {
             mistakes.extend(marks.first().map(|(line, mark)| {
-                let what = format!("a chapter shows anchors of lab_{number}.py only: take `{mark}` out");
+                let what = format!("a chapter shows anchors of lab_{number}.py only: remove `{mark}`");
                 Mistake { file, line: *line, what }
             }));
             continue;

@@ -16,7 +16,9 @@ use crate::objectives;
 /// minimum number of questions.
 pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result<String, Wrong> {
     if !chapter.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Wrong::Here(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
+        return Err(Wrong::Here(format!(
+            "`{chapter}` is not the number of a chapter: write {{{{#questions 03}}}}"
+        )));
     }
     let file = format!("{}/{chapter}.toml", questions::FOLDER);
     let text = course.read(&file)?;
@@ -41,7 +43,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
         html += &question_start(number, ask, *at, &mut mistakes);
         for Choice { text, right, because, place, at } in choices {
             if !has_words(text) {
-                let what = "this choice says nothing: write `text = \"…\"` with words or numbers";
+                let what = "this choice is empty: write `text = \"…\"` with words or numbers";
                 mistakes.push((*at, what.to_owned()));
             }
             let (which, verdict) = if *right { ("right", "Right.") } else { ("wrong", "No.") };
@@ -82,7 +84,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
 
 fn question_start(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     if !has_words(ask) {
-        mistakes.push((at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
+        mistakes.push((at, "this question is empty: write `ask = \"…\"` with words".to_owned()));
     }
     format!("<fieldset>\n<legend>{number}. {}</legend>\n", inline_html(ask, at, mistakes))
 }

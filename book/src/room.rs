@@ -28,27 +28,29 @@ impl Place {
             (Ok(address), _) => (bracketed(address), port),
             (_, Some((name, number))) => match number.parse::<u16>() {
                 Ok(number) => (name.to_owned(), number),
-                Err(_) => return refused(format!("`{number}` is no port: say a number up to 65535")),
+                Err(_) => return refused(format!("`{number}` is not a port: expected a number up to 65535")),
             },
             _ => (text.to_owned(), port),
         };
         let is_name = name.parse::<Authority>().is_ok_and(|known| known.host() == name) && !name.is_empty();
         if !is_name {
-            return refused(format!("this is no address: say {}", example()));
+            return refused(format!("this is not an address: expected {}", example()));
         }
         let found = (name.trim_start_matches('[').trim_end_matches(']'), port).to_socket_addrs();
         let mut found: Vec<SocketAddr> = match found {
             Ok(found) => found.collect(),
-            Err(error) => return refused(format!("no computer has this name ({error}): say {}", example())),
+            Err(error) => {
+                return refused(format!("no computer has this name ({error}): expected {}", example()));
+            }
         };
         found.sort_by_key(|address| address.is_ipv6());
         let Some(address) = found.into_iter().next() else {
-            return refused(format!("no computer has this name: say {}", example()));
+            return refused(format!("no computer has this name: expected {}", example()));
         };
         // Any name may resolve to this address, so a foreign page could use one.
         if address.ip().is_unspecified() {
             return refused(format!(
-                "name one address of this computer, which the room will type: say {}",
+                "name one address of this computer, which the room will type: expected {}",
                 example()
             ));
         }
@@ -126,11 +128,11 @@ mod tests {
         for (text, says) in [
             ("0.0.0.0", "name one address of this computer"),
             ("[::]:80", "name one address of this computer"),
-            ("192.168.1.20:x", "`x` is no port"),
-            ("192.168.1.20:99999", "`99999` is no port"),
-            ("", "this is no address"),
-            ("http://a/", "is no port"),
-            ("a b", "this is no address"),
+            ("192.168.1.20:x", "`x` is not a port"),
+            ("192.168.1.20:99999", "`99999` is not a port"),
+            ("", "this is not an address"),
+            ("http://a/", "is not a port"),
+            ("a b", "this is not an address"),
             ("no-such-name.invalid", "no computer has this name"),
         ] {
             let error = Place::named(text, 3000).unwrap_err();

@@ -94,7 +94,7 @@ fn check(course: &Course) -> Result<Vec<Mistake>, Wrong> {
         let mut wrong = |what| mistakes.push(Mistake { file: file.clone(), line: 1, what });
         for objective in &chapter.objectives {
             if objective.evidence.questions.is_empty() && objective.evidence.exercises.is_empty() {
-                wrong(format!("neither a question with choices nor an exercise shows `{}`", objective.text));
+                wrong(format!("no question with choices and no exercise shows `{}`", objective.text));
             }
         }
         let mut bets = BTreeSet::new();
@@ -120,7 +120,7 @@ fn check(course: &Course) -> Result<Vec<Mistake>, Wrong> {
             }
             for id in named.difference(&there) {
                 wrong(format!(
-                    "chapter {} has no {kind} `{id}`: take it out of its `[[shows]]`",
+                    "chapter {} has no {kind} `{id}`: remove it from its `[[shows]]`",
                     chapter.number
                 ));
             }

@@ -77,14 +77,14 @@ pub fn mistakes(course: &Course, page: &Page) -> Result<Vec<Mistake>, Wrong> {
             Err(wrong) => format!("`{id}`: {wrong}"),
             Ok(_) if item.says.is_empty() => {
                 format!(
-                    "chapter {chapter} is written: say by which words it teaches `{id}`, {what}, `says = […]`"
+                    "chapter {chapter} is written: name the words that teach `{id}`, {what}, in `says = […]`"
                 )
             }
             Ok((absent, place)) => match (&absent[..], item.missing) {
-                ([], true) => format!("`{id}` is there now: take `missing` out"),
+                ([], true) => format!("`{id}` is there now: remove `missing`"),
                 ([], false) | (_, true) => continue,
                 (absent, false) => format!(
-                    "`{id}` is gone, {what}: {place} no longer says `{}`. Teach it again, or name the words that do",
+                    "`{id}` is gone, {what}: {place} no longer contains `{}`. Teach it again, or name the words that do",
                     absent.join("`, `")
                 ),
             },

@@ -138,7 +138,7 @@ impl BookServer {
         let address = place.address;
         let cannot = |error| {
             format!(
-                "--listen {address}: this cannot be used: {error}; it has to be an address of this computer, and its port free"
+                "--listen {address}: this cannot be used: {error}; expected an address of this computer, with a free port"
             )
         };
         BookServer::listening(place, limits).map_err(cannot)

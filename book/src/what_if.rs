@@ -9,7 +9,7 @@ use crate::output;
 
 pub fn html(name: &str) -> Result<String, String> {
     let experiment = what_if::named(name).ok_or_else(|| {
-        format!("no experiment `{name}`: say {}", choices(ALL.iter().map(|known| known.name)))
+        format!("no experiment `{name}`: write {}", choices(ALL.iter().map(|known| known.name)))
     })?;
     let shown = experiment.run(&experiment.first()).map_err(|error| error.to_string())?;
     let knobs: String = experiment.knobs.iter().map(|knob| control(name, knob)).collect();
@@ -78,7 +78,7 @@ mod tests {
     fn what_is_none_is_told_with_those_there_are() {
         assert_eq!(
             super::html("speed").unwrap_err(),
-            "no experiment `speed`: say step | memory | copies | loops"
+            "no experiment `speed`: write step | memory | copies | loops"
         );
     }
 }

@@ -66,8 +66,8 @@ fn an_anchor_that_no_chapter_shows_fails_the_build() {
     let expected = [
         "labs/python/lab_02.py:2: no chapter shows the Rust of an anchor `tensor`. Anchors that one does, and that have no \
          PyTorch: tensors",
-        "labs/python/lab_02_more.py:1: a chapter shows anchors of lab_02.py only: take `x` out",
-        "labs/python/other.py:1: no lab ``: say 00 | 01 | ",
+        "labs/python/lab_02_more.py:1: a chapter shows anchors of lab_02.py only: remove `x`",
+        "labs/python/other.py:1: no lab ``: write 00 | 01 | ",
     ];
     for (line, expected) in error.lines().zip(expected) {
         assert!(line.starts_with(expected), "{error}");

@@ -121,7 +121,7 @@ fn an_mdbook_of_another_version_is_told() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "this mdBook is 0.4.52, and the book needs 0.5; `cargo run --bin book -- build` brings its own\n"
+        "this mdBook has version 0.4.52, but the book needs 0.5; `cargo run --bin book -- build` includes its own\n"
     );
 }
 
@@ -160,7 +160,7 @@ fn the_binary_builds_under_the_path_of_a_site() {
 fn every_mistake_is_named_with_its_place() {
     let error = page("# A page\n\n{{#lab-run 77}}\n\n{{#lab-code 03 trian}}\n").unwrap_err();
     let [run, code] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
-    assert!(run.starts_with("book/chapters/index.md:3: no lab `77`: say 00 | 01 | 02 | 03"), "{error}");
+    assert!(run.starts_with("book/chapters/index.md:3: no lab `77`: write 00 | 01 | 02 | 03"), "{error}");
     let expected = "book/chapters/index.md:5: labs/src/lab_03_training_loop/mod.rs | labs/src/lab_03_training_loop/step.rs has no anchor \
                     `trian`; it has ";
     assert!(code.starts_with(expected), "{error}");
@@ -182,7 +182,7 @@ fn a_link_that_leads_nowhere_fails_the_build() {
         "# A page\n\nSee [this](gone.md),\n- [this](labs/lab-02.md#gone) and\n- [this][gone].\n\n[gone]: /page.html\n",
     );
     let expected = [
-        "book/chapters/index.md:5: `/page.html` begins at the root, where the book need not be: say `page.md`",
+        "book/chapters/index.md:5: `/page.html` begins at the root, but the book may be elsewhere: write `page.md`",
         "book/chapters/index.md:3: `gone.html` leads to no page",
         "book/chapters/index.md:4: `labs/lab-02.html#gone` leads to a page without `#gone`",
     ];

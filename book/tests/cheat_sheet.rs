@@ -43,6 +43,6 @@ fn what_a_row_does_stands_before_it_and_is_not_repeated() {
     );
     assert_eq!(
         change("//: Move\n//: Look\n// a\nb;\n").unwrap_err(),
-        "book/chapters/01-devices.md:5: this Rust has no PyTorch before it: say `// …` in the line above"
+        "book/chapters/01-devices.md:5: this Rust has no PyTorch before it: write `// …` in the line above"
     );
 }

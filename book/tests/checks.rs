@@ -53,8 +53,7 @@ fn said_of_all(text: &str, files: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn a_number_in_prose_comes_from_a_figure_or_has_its_reason() {
     let page = "# Memory\n\nA block is a multiple\nof 512 bytes.\n";
-    let told = "book/chapters/04-memory.md:4: no figure gives `512`: take it from the lab, `{{#figure 04 t4 …}}`, write it in words, or say in \
-                book/digits.toml why it stands there (`multiple of 512 bytes.`)";
+    let told = "book/chapters/04-memory.md:4: no figure gives `512`: take it from the lab, `{{#figure 04 t4 …}}`, write it in words, or give a reason in book/digits.toml (`multiple of 512 bytes.`)";
     assert_eq!(said(page, &[]), [told]);
     let right = "# Memory\n\nA block is {{#figure 04 t4 of_a_cube}} of a T4, or two.\n";
     assert_eq!(said(right, &[]), [""; 0]);
@@ -129,15 +128,15 @@ fn what_the_course_grew_from_is_not_lost() {
     for (item, what) in [
         (
             "says = [\"iteration\", \"trough\"]",
-            "`04-peak` is gone, the peak: book/chapters/04-memory.md no longer says `trough`. Teach it again",
+            "`04-peak` is gone, the peak: book/chapters/04-memory.md no longer contains `trough`. Teach it again",
         ),
         (
             "says = [\"trough\"]\nrun = \"t4\"",
             "`04-peak` is gone, the peak: labs/tests/snapshots/lab-04-t4.snap no longer",
         ),
         ("says = [\"trough\"]\nrun = \"t5\"", "`04-peak`: lab-04 has no run `t5`"),
-        ("says = [\"peak\"]\nmissing = true", "`04-peak` is there now: take `missing` out"),
-        ("", "chapter 04 is written: say by which words it teaches `04-peak`, the peak, `says = […]`"),
+        ("says = [\"peak\"]\nmissing = true", "`04-peak` is there now: remove `missing`"),
+        ("", "chapter 04 is written: name the words that teach `04-peak`, the peak, in `says = […]`"),
     ] {
         let told = said(item);
         assert!(told.len() == 1 && told[0].starts_with(&format!("book/seeds.toml:1: {what}")), "{told:?}");
@@ -183,10 +182,9 @@ fn what_is_mended_leaves_the_lists() {
     let known = |list: &str| unneeded(page, &[("book/known_mistakes/04-memory.toml", list)]);
     assert_eq!(known("digits = [\"multiple of 512 bytes.\"]\n"), [""; 0]);
     let told = unneeded(page, &[("book/known_mistakes/40-x.toml", "")]);
-    assert_eq!(told, ["book/known_mistakes/40-x.toml:1: no page has this name: take the file away"]);
+    assert_eq!(told, ["book/known_mistakes/40-x.toml:1: no page has this name: remove the file"]);
     let told = known("digits = [\n  \"multiple of 512 bytes.\",\n  \"all of 1024 bytes.\",\n]\n");
-    let what =
-        "book/known_mistakes/04-memory.toml:3: `all of 1024 bytes.` is mended: take it out of `digits`";
+    let what = "book/known_mistakes/04-memory.toml:3: `all of 1024 bytes.` is fixed: remove it from `digits`";
     assert!(told.len() == 1 && told[0].starts_with(what), "{told:?}");
 
     let seeds = "[[item]]\nid = \"04-a\"\nwhat = \"\"\n[[item]]\nid = \"00-a\"\nwhat = \"\"\nsays = [\"a\"]\n[[item]]\nid = \"00-a\"\nwhat = \"\"\n";
@@ -204,9 +202,9 @@ fn what_is_mended_leaves_the_lists() {
     };
     assert_eq!(exceptions("of 512 bytes", "a rule of PyTorch's"), [""; 0]);
     for (words, why, what) in [
-        ("of 1024 bytes", "a rule of PyTorch's", "04-memory.md has no such number: take `of 1024 bytes` out"),
-        ("a multiple of", "a rule of PyTorch's", "04-memory.md has no such number: take `a multiple of` out"),
-        ("of 512 bytes", "so", "say why `of 512 bytes` stands there: a definition, a source with its link"),
+        ("of 1024 bytes", "a rule of PyTorch's", "04-memory.md has no such number: remove `of 1024 bytes`"),
+        ("a multiple of", "a rule of PyTorch's", "04-memory.md has no such number: remove `a multiple of`"),
+        ("of 512 bytes", "so", "give a reason for `of 512 bytes`: a definition, or a source with its link"),
     ] {
         assert_eq!(exceptions(words, why), [format!("book/digits.toml:2: {what}")]);
     }

@@ -83,7 +83,7 @@ fn a_part_of_a_section_begins_at_its_prediction() {
     assert!(part.contains("--gpu sim:t4 --section 5.placements</code>"), "{part}");
     assert_eq!(
         here("{{#lab-output 02 5 part=gone run=t4}}").unwrap_err(),
-        "book/chapters/x.md:1: lab-02, run=t4, has no part `gone` in section 5: say part=placements"
+        "book/chapters/x.md:1: lab-02, run=t4, has no part `gone` in section 5: write part=placements"
     );
     assert_eq!(
         here("{{#lab-output 02 10 part=two run=t4}}").unwrap_err(),
@@ -173,11 +173,11 @@ fn each_mistake_gets_one_line() {
     for (text, expected) in [
         (
             "{{#lab-cod 03 train}}",
-            "no directive `lab-cod`: say minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
+            "no directive `lab-cod`: write minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
         ),
         (
             "See {{#lab 03}}.",
-            "no directive `lab`: say minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
+            "no directive `lab`: write minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
         ),
         (
             "  {{#lab-run 03}}",
@@ -188,33 +188,33 @@ fn each_mistake_gets_one_line() {
         ("{{#lab-code 03}}", "`lab-code` is written like `{{#lab-code 03 train}}`"),
         ("{{#minutes 30}}", "`minutes` is written like `{{#minutes}}`"),
         ("{{#minutes}}", "no chapter in book/plan.toml has `page = \"x.md\"`: add it there"),
-        ("{{#lab-run 77}}", "no lab `77`: say 00 | 01 | 02 | 03"),
-        ("{{#lab-code 77 train}}", "no lab `77`: say 00 | 01 | 02 | 03"),
+        ("{{#lab-run 77}}", "no lab `77`: write 00 | 01 | 02 | 03"),
+        ("{{#lab-code 77 train}}", "no lab `77`: write 00 | 01 | 02 | 03"),
         ("{{#lab-code 02 trian}}", "labs/src/lab_02_golden_rule.rs has no anchor `trian`; it has "),
-        ("{{#lab-output 03 4}}", "lab-output does not say which run: add run=none | linear | t4 | t4x2"),
-        ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: say run=none | linear | t4 | t4x2"),
+        ("{{#lab-output 03 4}}", "lab-output names no run: add run=none | linear | t4 | t4x2"),
+        ("{{#lab-output 03 4 run=h200}}", "lab-03 has no such run: write run=none | linear | t4 | t4x2"),
         (
             "{{#lab-output 03 4 machine=t4}}",
-            "no option `machine=t4`: say run=…, part=… and show=all | show=results",
+            "no option `machine=t4`: write run=…, part=… and show=all | show=results",
         ),
-        ("{{#lab-output 03 4 run=t4 run=none}}", "`run` comes twice: say it once"),
-        ("{{#lab-output 03 4 run=t4 show=all show=all}}", "`show` comes twice: say it once"),
-        ("{{#lab-output 02 5 run=t4 part=a part=b}}", "`part` comes twice: say it once"),
+        ("{{#lab-output 03 4 run=t4 run=none}}", "`run` comes twice: write it once"),
+        ("{{#lab-output 03 4 run=t4 show=all show=all}}", "`show` comes twice: write it once"),
+        ("{{#lab-output 02 5 run=t4 part=a part=b}}", "`part` comes twice: write it once"),
         (
             "{{#include a.md}}",
-            "`include` brings what nobody checks: cut it out of a lab, `{{#lab-code 03 train}}`",
+            "`include` includes unchecked code: include it from a lab, `{{#lab-code 03 train}}`",
         ),
         ("{{#playground a.rs}}", "`playground` brings what nobody checks: "),
         ("See {{#rustdoc_include a.rs:2}}", "`rustdoc_include` brings what nobody checks: "),
-        ("{{#title A title}}", "no directive `title`: say "),
-        ("{{#lab-output 03 99 run=t4}}", "lab-03, run=t4, has no section `99`: say 1 | 2 | "),
+        ("{{#title A title}}", "no directive `title`: write "),
+        ("{{#lab-output 03 99 run=t4}}", "lab-03, run=t4, has no section `99`: write 1 | 2 | "),
         ("{{#figure 03 t4}}", "`figure` is written like `{{#figure 03 t4 launches}}`"),
-        ("{{#figure 03 none los 1}}", "lab-03, run=none, has: no figure `los`: say accuracy | "),
+        ("{{#figure 03 none los 1}}", "lab-03, run=none, has: no figure `los`: write accuracy | "),
         (
             "{{#figure 03 none loss}}",
-            "lab-03, run=none, has: `loss` comes 3 times: say which, `loss 1` to `loss 3`",
+            "lab-03, run=none, has: `loss` comes 3 times: choose one of `loss 1` to `loss 3`",
         ),
-        ("{{#figure 03 none loss 4}}", "lab-03, run=none, has: `loss` has no 4: say 1 to 3"),
+        ("{{#figure 03 none loss 4}}", "lab-03, run=none, has: `loss` has no 4: write 1 to 3"),
         (
             "{{#figure 03 none loss 1 last}}",
             "`last` is neither a place in a series, 1, 2 …, nor one of + - * /",
@@ -224,7 +224,7 @@ fn each_mistake_gets_one_line() {
             "lab-02, run=none, has: `step_time` is measured: it differs from run to run, so no text can say it",
         ),
         ("{{#questions 77}}", "labs/questions/77.toml cannot be read: "),
-        ("{{#questions ../01}}", "`../01` is no number of a chapter: say {{#questions 03}}"),
+        ("{{#questions ../01}}", "`../01` is not the number of a chapter: write {{#questions 03}}"),
         ("{{#map}}\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
         ("{{#map}}\ntorch.ones(3)\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
         ("{{#map}}\nOne\n```rust\n// a\nb;\n```\n{{/map}}", "a map is one block of Rust: ```rust … ```"),
@@ -236,7 +236,7 @@ fn each_mistake_gets_one_line() {
         ),
         (
             "{{#map}}\n```rust\na;\n```\n{{/map}}",
-            "this Rust has no PyTorch before it: say `// …` in the line above",
+            "this Rust has no PyTorch before it: write `// …` in the line above",
         ),
         ("{{#map}}\n```rust\n// a\nb; // <b>c\n```\n{{/map}}", "`<b>` is HTML, which nobody checks: "),
         ("{{#map}}\n```rust\n// a\nb;\n// c\n```\n{{/map}}", "this PyTorch has no Rust after it"),
@@ -287,8 +287,8 @@ fn a_chapter_asks_its_own_questions() {
     let page = Page { file: "book/chapters/03-x.md", path: "03-x.md", text };
     let mistakes = expand(&Course::here(), &page).unwrap_err();
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    assert_eq!(lines[0], "book/chapters/03-x.md:1: this is chapter 03: say `{{#lab-run 03}}`");
-    assert_eq!(lines[1], "book/chapters/03-x.md:2: this is chapter 03: say `{{#questions 03}}`");
+    assert_eq!(lines[0], "book/chapters/03-x.md:1: this is chapter 03: write `{{#lab-run 03}}`");
+    assert_eq!(lines[1], "book/chapters/03-x.md:2: this is chapter 03: write `{{#questions 03}}`");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_stale_snapshot_is_told_with_its_line() {
         error,
         format!(
             "book/chapters/x.md:2: stale snapshot {snapshot}:{line}: it says `Epoch [2/3], Loss: 0.9764`, the lab \
-             says `Epoch [2/3], Loss: 0.9765` (run: cargo run --bin lab-03 -- --gpu none). To write it anew: \
+             says `Epoch [2/3], Loss: 0.9765` (run: cargo run --bin lab-03 -- --gpu none). To update it: \
              INSTA_UPDATE=always cargo test -p labs"
         )
     );
@@ -434,7 +434,7 @@ fn an_open_question_has_its_answer_and_its_rubric_in_a_fold() {
     }
     for (from, to, expected) in [
         ("The model moves once.", " ", "14: the answer and each point of the rubric need words: "),
-        ("They move", "They <b>move", "14: `<b>` is HTML, which nobody checks: write Markdown"),
+        ("They move", "They <b>move", "14: `<b>` is HTML, which is not checked: write Markdown"),
         ("{{#figure 03 t4 copies_to_device}} copies", "96 copies", "14: the right answer says `96`: "),
         ("03-explain", "03-copies", "14: the id `03-copies` comes twice"),
         ("\"They move in every step.\", ", "", "14: a rubric has 3 to 5 points, not 2"),
@@ -475,27 +475,23 @@ fn each_mistake_in_a_question_gets_one_line() {
             "6: the right answer says `-1_024.5 %`: ",
         ),
         ("{{#figure 03 t4 copies_to_device}}", "n=5 or four bytes", "6: the right answer says `5`: "),
-        ("text = \"48\"", "text = \"\"", "10: this choice says nothing: write `text = \"…\"` with words"),
-        (
-            "text = \"48\"",
-            "text = \"**…**\"",
-            "10: this choice says nothing: write `text = \"…\"` with words",
-        ),
+        ("text = \"48\"", "text = \"\"", "10: this choice is empty: write `text = \"…\"` with words"),
+        ("text = \"48\"", "text = \"**…**\"", "10: this choice is empty: write `text = \"…\"` with words"),
         (
             "How many copies does `train` make?",
             " ?",
-            "1: this question asks nothing: write `ask = \"…\"` with words",
+            "1: this question is empty: write `ask = \"…\"` with words",
         ),
         ("A batch is *two* tensors.", ".", "10: no reason why `48` is wrong: add `because = \"…\"`"),
         ("right = true", "right = true\nbecause = \"!\"", "6: no reason why `96` is right: "),
-        ("A batch is", "A <b>batch is", "10: `<b>` is HTML, which nobody checks: write Markdown"),
-        ("How many", "<i>How</i> many", "1: `<i>` is HTML, which nobody checks: write Markdown"),
+        ("A batch is", "A <b>batch is", "10: `<b>` is HTML, which is not checked: write Markdown"),
+        ("How many", "<i>How</i> many", "1: `<i>` is HTML, which is not checked: write Markdown"),
         ("A batch is", "A [batch][gone] is", "10: `[batch][gone]` leads nowhere: "),
-        ("t4 copies_to_device", "t4 copies", "6: lab-03, run=t4, has: no figure `copies`: say accuracy | "),
+        ("t4 copies_to_device", "t4 copies", "6: lab-03, run=t4, has: no figure `copies`: write accuracy | "),
         (
             "t4 copies_to_device",
             "t5 copies_to_device",
-            "6: lab-03 has no such run: say run=none | linear | t4 | t4x2",
+            "6: lab-03 has no such run: write run=none | linear | t4 | t4x2",
         ),
         ("text = \"48\"", "text = \"96\"", "10: two choices say `96`"),
         ("03-copies", "copies", "1: the id `copies` is not like `03-some-words`"),
@@ -538,7 +534,7 @@ fn a_kernel_that_is_not_there_or_has_no_record_gets_one_line() {
     std::fs::write(checkout.path("labs/lab_12/examples/new.cu"), "int main() {}\n").unwrap();
     let error = page(&checkout.course(), "{{#kernel vector}}").unwrap_err();
     assert!(
-        error.starts_with("book/chapters/x.md:1: no kernel `vector` in labs/lab_12/examples: say "),
+        error.starts_with("book/chapters/x.md:1: no kernel `vector` in labs/lab_12/examples: write "),
         "{error}"
     );
     assert!(error.contains(" | new | ") && error.ends_with(" | vector_add | wrong_backward"), "{error}");
@@ -562,7 +558,7 @@ fn a_case_is_shown_with_its_story_and_its_command() {
     }
     let error = here("{{#case off-by-one}}").unwrap_err();
     assert!(
-        error.starts_with("book/chapters/x.md:1: no case `off-by-one`: say missing_barrier | "),
+        error.starts_with("book/chapters/x.md:1: no case `off-by-one`: write missing_barrier | "),
         "{error}"
     );
 }
@@ -580,7 +576,7 @@ fn a_ladder_is_a_table_and_its_programs_are_editors() {
     assert_eq!(programs.matches("<details>").count(), 6, "{programs}");
     for directive in ["{{#ladder scan}}", "{{#ladder-programs scan}}"] {
         let error = here(directive).unwrap_err();
-        assert_eq!(error, "book/chapters/x.md:1: no ladder `scan`: say matmul | reduction");
+        assert_eq!(error, "book/chapters/x.md:1: no ladder `scan`: write matmul | reduction");
     }
 }
 
@@ -596,6 +592,6 @@ fn a_puzzle_is_shown_with_its_task_and_its_command() {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
     let error = here("{{#puzzle 2}}").unwrap_err();
-    assert!(error.starts_with("book/chapters/x.md:1: no puzzle `2`: say 01-map | 02-guard | "), "{error}");
+    assert!(error.starts_with("book/chapters/x.md:1: no puzzle `2`: write 01-map | 02-guard | "), "{error}");
     assert!(!error.contains("host"), "{error}");
 }

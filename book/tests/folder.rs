@@ -53,7 +53,7 @@ fn a_folder_with_something_else_in_it_is_refused_as_it_is() {
         fs::write(folder.path().join(file), "years of work").unwrap();
         let before = files(&folder);
         let error = fill(folder.path(), &FIRST).unwrap_err();
-        let what = "has files in it that `book build` did not write: name another folder";
+        let what = "has files that `book build` did not write: name another folder";
         assert_eq!(error, format!("{} {what}", folder.path().display()));
         assert_eq!(files(&folder), before);
     }
@@ -139,7 +139,7 @@ fn a_list_that_leads_out_of_the_folder_is_refused() {
     for path in ["../thesis.txt", "labs/../../thesis.txt", thesis.to_str().unwrap(), ""] {
         fs::write(folder.join(LIST), format!("{list}{of_one} {path}\n")).unwrap();
         let error = fill(&folder, &[("index.html", "one")]).unwrap_err();
-        let what = "has a list with no file of the folder in a line (.to-device-book:5): name another folder";
+        let what = "has a list with an invalid line (.to-device-book:5): name another folder";
         assert!(error.ends_with(what), "{error}");
     }
     for list in ["", "a list of mine\n", "\u{0}"] {

@@ -20,28 +20,28 @@ fn each_gets_one_line(cases: &[(&str, &str)]) {
 fn code_says_its_language_and_why_it_is_not_run() {
     let reason = "<!-- not run: it needs a GPU -->\n";
     each_gets_one_line(&[
-        ("```\na\n```", "3: this code has no language: say ```text | ```sh | ```rust | "),
-        ("```bash\na\n```", "3: no language `bash`: say ```text | ```sh | ```rust | "),
+        ("```\na\n```", "3: this code has no language: write ```text | ```sh | ```rust | "),
+        ("```bash\na\n```", "3: no language `bash`: write ```text | ```sh | ```rust | "),
         ("Text:\n\n    a", "5: an indented line is code, and Rust to its tests: write ```text | "),
         (
             "- One:\n\n  ```rust,ignore\n  a\n  ```",
-            "5: with `ignore` this is no program that runs: say why in ",
+            "5: with `ignore` this program does not run: give the reason in ",
         ),
         (
             "```rust,no_run\na\n```",
-            "3: with `no_run` this is no program that runs: say why in the line above",
+            "3: with `no_run` this program does not run: give the reason in the line above",
         ),
-        ("```rust,norun\na\n```", "3: no flag `norun`: say ignore | no_run | compile_fail | should_panic"),
-        ("```sh,ignore\na\n```", "3: `sh` has no flags: leave `ignore` out"),
+        ("```rust,norun\na\n```", "3: no flag `norun`: write ignore | no_run | compile_fail | should_panic"),
+        ("```sh,ignore\na\n```", "3: `sh` has no flags: remove `ignore`"),
         (
             "<!-- not run: -->\n```rust,ignore\na\n```",
-            "4: why is this not run? Say it: `<!-- not run: … -->`",
+            "4: give the reason why this is not run: `<!-- not run: … -->`",
         ),
-        (&format!("{reason}```rust\na\n```"), "4: this Rust is run: take `<!-- not run: … -->` away"),
-        (&format!("{reason}```text\na\n```"), "4: nobody runs `text`: take `<!-- not run: … -->` away"),
+        (&format!("{reason}```rust\na\n```"), "4: this Rust is run: remove `<!-- not run: … -->`"),
+        (&format!("{reason}```text\na\n```"), "4: `text` is never run: remove `<!-- not run: … -->`"),
         (&format!("{reason}\n```sh\na\n```"), "3: no block of code follows: put this into the line above"),
-        ("```text\na\n  cargo run\n```", "3: nobody runs the commands in ```text: say ```sh"),
-        ("> ```text\n> $ nvidia-smi\n> ```", "3: nobody runs the commands in ```text: say ```sh"),
+        ("```text\na\n  cargo run\n```", "3: commands in ```text are not run: write ```sh"),
+        ("> ```text\n> $ nvidia-smi\n> ```", "3: commands in ```text are not run: write ```sh"),
     ]);
     for text in ["```sh\na\n```", "```rust,no_run\na\n```", "```rust,compile_fail,ignore\na\n```"] {
         assert_eq!(said(&format!("{reason}{text}")), [""; 0]);
@@ -53,9 +53,12 @@ fn code_says_its_language_and_why_it_is_not_run() {
 #[test]
 fn braces_that_are_no_directive_are_told() {
     each_gets_one_line(&[
-        ("{{lab-code 01 made}}", "3: `{{lab-code 01 made}}` is no directive: say `{{#…}}`"),
-        ("One\nruns {{figure 01 t4 threads}} threads", "4: `{{figure 01 t4 threads}}` is no directive: say "),
-        ("{{ #minutes}}", "3: `{{ #minutes}}` is no directive: say `{{#…}}`"),
+        ("{{lab-code 01 made}}", "3: `{{lab-code 01 made}}` is not a directive: write `{{#…}}`"),
+        (
+            "One\nruns {{figure 01 t4 threads}} threads",
+            "4: `{{figure 01 t4 threads}}` is not a directive: write ",
+        ),
+        ("{{ #minutes}}", "3: `{{ #minutes}}` is not a directive: write `{{#…}}`"),
         ("{ {#lab-code 01 made}}", "3: `}}` ends nothing: a directive is `{{#…}}`"),
         ("{{#lab-run 01}} }}", "3: `}}` ends nothing: a directive is `{{#…}}`"),
         ("Really? {{/predict}}", "3: `{{/predict}}` must stand on a line of its own, at its start"),
@@ -72,8 +75,8 @@ fn braces_that_are_no_directive_are_told() {
 #[test]
 fn html_and_references_that_lead_nowhere_are_told() {
     each_gets_one_line(&[
-        ("<pre>\ncargo run\n</pre>", "3: `<pre>` is HTML, which nobody checks: write Markdown"),
-        ("One\n\n- <!-- a --><code>b", "5: `<code>` is HTML, which nobody checks: write Markdown"),
+        ("<pre>\ncargo run\n</pre>", "3: `<pre>` is HTML, which is not checked: write Markdown"),
+        ("One\n\n- <!-- a --><code>b", "5: `<code>` is HTML, which is not checked: write Markdown"),
         ("One\n[this][nowhere]", "4: `[this][nowhere]` leads nowhere: add a line `[nowhere]: …`"),
         ("One[^1]", "3: `[^1]` leads nowhere: add a line `[^1]: …`"),
     ]);
@@ -85,7 +88,7 @@ fn a_page_has_one_title_in_its_first_line() {
     let none = "x.md:1: a page begins with its title: write `# …` in its first line";
     assert_eq!(said(""), [none]);
     assert_eq!(said("A page\n\n## Part\n"), [none]);
-    let second = "3: a page has one title, in its first line: say `## …`";
+    let second = "3: a page has one title, in its first line: write `## …`";
     assert_eq!(said("\n\n# A page\n"), [none.to_owned(), format!("x.md:{second}")]);
     assert_eq!(said("# A page\n\nAnother\n===\n"), [format!("x.md:{second}")]);
     assert_eq!(said("# A page\n\n```sh\n# a comment\n```\n"), [""; 0]);

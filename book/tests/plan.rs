@@ -117,7 +117,7 @@ fn a_chapter_of_several_pages_names_each_with_its_minutes() {
 
     // The letters are the order.
     let wrong = shown(&plan.replace("04a-when-memory-is-full.md", "04b-allocator.md")).unwrap_err();
-    assert!(wrong.contains(": `04b-allocator.md` is no page of chapter 04: say `04a-….md`"), "{wrong}");
+    assert!(wrong.contains(": `04b-allocator.md` is not a page of chapter 04: write `04a-….md`"), "{wrong}");
 }
 
 #[test]
@@ -174,16 +174,16 @@ fn each_mistake_gets_one_line() {
         (
             "\"01-devices.md\"",
             "\"01-divices.md\"",
-            "5: book/chapters/01-divices.md is not there: leave `page` out",
+            "5: book/chapters/01-divices.md does not exist: leave out `page`",
         ),
         (
             "\"01-devices.md\"",
             "\"02-golden-rule.md\"",
-            "5: `02-golden-rule.md` is no page of chapter 01: say `01-….md`",
+            "5: `02-golden-rule.md` is not a page of chapter 01: write `01-….md`",
         ),
         ("\"01\", \"03\"", "\"01\", \"01\"", "26: 01 is taught twice"),
         ("\"01\", \"03\"", "\"03\", \"01\"", "26: 01 is taught after 03: the number is the order"),
-        ("\"01\", \"03\"", "\n  \"01\",\n  \"05\",\n", "28: no chapter `05`: say 00 | 01 | 02 | 03"),
+        ("\"01\", \"03\"", "\n  \"01\",\n  \"05\",\n", "28: no chapter `05`: write 00 | 01 | 02 | 03"),
     ] {
         assert!(PLAN.contains(from), "{from}");
         let error = shown(&PLAN.replacen(from, to, 1), "x.md", "{{#plan}}").unwrap_err();

@@ -127,7 +127,7 @@ fn a_prediction_that_cannot_be_compared_is_refused() {
     let [asked_two, _] = asked(Prediction::yes_no("99-yes", "Is it?"), true);
     let events = [asked_one, answered, asked_two];
     assert_eq!(html(&events, "99-yes").unwrap_err(), "the lab never answers `99-yes` in this run");
-    assert_eq!(html(&events, "99-gone").unwrap_err(), "no prediction `99-gone`: say 99-where | 99-yes");
+    assert_eq!(html(&events, "99-gone").unwrap_err(), "no prediction `99-gone`: write 99-where | 99-yes");
 
     assert_eq!(shown(choice(), "tpu").unwrap_err(), "99-where has no choice `tpu`");
     let time = || Prediction::number("99-time", "How long?").unit("ms");
@@ -148,10 +148,10 @@ fn a_prediction_that_cannot_be_compared_is_refused() {
 #[test]
 fn a_directive_that_names_no_prediction_gets_one_line() {
     for (text, expected) in [
-        ("{{#predict 02-gone run=t4}}", "no prediction `02-gone`: say 02-sum | 02-loss | "),
-        ("{{#predict 77-gone run=t4}}", "no lab `77`: say 00 | 01 | 02 | "),
-        ("{{#predict 02-sum run=h200}}", "lab-02 has no such run: say run=none | t4 | t4x2"),
-        ("{{#predict 02-two-gpus run=t4}}", "no prediction `02-two-gpus`: say "),
+        ("{{#predict 02-gone run=t4}}", "no prediction `02-gone`: write 02-sum | 02-loss | "),
+        ("{{#predict 77-gone run=t4}}", "no lab `77`: write 00 | 01 | 02 | "),
+        ("{{#predict 02-sum run=h200}}", "lab-02 has no such run: write run=none | t4 | t4x2"),
+        ("{{#predict 02-two-gpus run=t4}}", "no prediction `02-two-gpus`: write "),
         ("{{#predict 02-sum}}", "`predict` is written like `{{#predict 03-steps run=t4}}`"),
         ("{{#predict 02-sum t4}}", "`predict` is written like `{{#predict 03-steps run=t4}}`"),
     ] {

@@ -22,7 +22,7 @@ fn everything_that_a_reader_can_do_shows_one_objective() {
         (
             "[\"01-one-by-one\"]",
             "[\"01-one-by-one\", \"01-two-by-two\"]",
-            "chapter 01 has no exercise `01-two-by-two`: take it out of its `[[shows]]`",
+            "chapter 01 has no exercise `01-two-by-two`: remove it from its `[[shows]]`",
         ),
         (
             "[\"01-portable\"]",
@@ -33,7 +33,7 @@ fn everything_that_a_reader_can_do_shows_one_objective() {
         (
             "[\"01-twice\"]",
             "[\"01-twice\", \"01-back\"]",
-            "chapter 01 has no prediction `01-back`: take it out of its `[[shows]]`",
+            "chapter 01 has no prediction `01-back`: remove it from its `[[shows]]`",
         ),
     ] {
         assert!(text.contains(from), "{from}");

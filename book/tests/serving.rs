@@ -203,8 +203,8 @@ fn a_wrong_address_and_a_folder_without_a_book_are_one_line() {
     let empty = empty.path().to_str().unwrap();
     for (words, says) in [
         (&["--listen", "0.0.0.0"][..], "name one address of this computer"),
-        (&["--listen", "192.0.2.77:1"], "it has to be an address of this computer"),
-        (&["--pages", empty], "it has no index.html"),
+        (&["--listen", "192.0.2.77:1"], "expected an address of this computer"),
+        (&["--pages", empty], "index.html is missing"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_book")).arg("serve").args(words).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();

@@ -136,7 +136,7 @@
   });
 
   function verdictOf({ points, passed, categories, broken, parts, nothing, pace, seed }, all) {
-    const rows = categories.map(([name, mended, of]) => [name, `${mended} of ${of} mended`]);
+    const rows = categories.map(([name, mended, of]) => [name, `${mended} of ${of} fixed`]);
     rows.push(["broken since", broken.length === 0 ? "none" : `${broken.length}: ${broken.join(", ")}`]);
     const [faults, time, memory, lastAct] = parts;
     const list = (heading, of) => of.length === 0 ? "" : `<h4>${heading}</h4><ul>${of.map(one =>
@@ -145,8 +145,8 @@
         return ` Read again: <a href="${page}.html#${slug(heading)}">${escaped(heading)}</a>.`;
       }).join("")}</li>`).join("")}</ul>`;
     const paced = pace.why ? `<p>Time, memory and the last act earn nothing: ${choose.inline(pace.why)}.</p>`
-      : table("Where the time went", 1, ["modelled time of fit", "all faults mended", "yours"], pace.table)
-        + `<p>${pace.factor.toFixed(1)} times as fast as with all faults mended and <code>fit</code> as it was; the last act asks for 20 times. ${
+      : table("Where the time went", 1, ["modelled time of fit", "all faults fixed", "yours"], pace.table)
+        + `<p>${pace.factor.toFixed(1)} times as fast as with all faults fixed and <code>fit</code> as it was; the last act asks for 20 times. ${
           (100 * pace.right).toFixed(1)} % of new rows are right.</p>`;
     return `<p tabindex="-1"><strong>${passed ? "passed" : "not yet"}:</strong> ${points} of 100 points (the program of seed ${seed})</p>
       <dl>${rows.map(([name, text]) => `<div><dt>${name}</dt><dd>${escaped(text)}</dd></div>`).join("")}</dl>

@@ -54,7 +54,7 @@ const progress = {
       const list = kept[part] ?? {};
       const isList = typeof list === "object" && !Array.isArray(list)
         && Object.values(list).every(entry => typeof entry === "object" && entry !== null);
-      if (!isList) return `“${part}” in this file is not a list of things by their ids.`;
+      if (!isList) return `“${part}” in this file is not an object with ids as its keys.`;
     }
     if ("final" in kept && (typeof kept.final !== "object" || kept.final === null || Array.isArray(kept.final))) {
       return "“final” in this file is not the result of the final assessment.";

@@ -116,7 +116,7 @@ const score = {
     if (unread.length === chapters.length) line("Begin with", [named(chapters[0])]);
     else if (unread.length > 0) line("You have not begun", unread.map(named));
     for (const { link } of again) list.append(make("li", {}, "Look again: ", linked(link)));
-    if (unread.length + again.length === 0) list.append(make("li", {}, "Nothing in this book is left for you to show."));
+    if (unread.length + again.length === 0) list.append(make("li", {}, "You have shown everything in this book."));
   }
 
   function tell() {

@@ -32,7 +32,7 @@ pub fn file_of(place: &Workplace) -> PathBuf {
 
 pub fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
-    seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
+    seed.ok_or_else(|| format!("expected a seed from 0 to {}", SEEDS - 1))
 }
 
 /// Returns the student's file, its seed, and whether it is new. Creates a missing file.
@@ -42,8 +42,9 @@ fn start_file(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64,
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let any = || questions::hash(now.as_nanos().to_le_bytes().into_iter()) % SEEDS;
         let seed = seed.unwrap_or_else(any);
-        let is_new = files::create(&file, Draw::of(seed).file().as_bytes())
-            .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", name(&file))))?;
+        let is_new = files::create(&file, Draw::of(seed).file().as_bytes()).map_err(|error| {
+            failed(format!("{}: {error}; --work DIR chooses another folder", name(&file)))
+        })?;
         if is_new {
             place.update(|record| record.set_assessment_seed(seed));
             return Ok((file, seed, true));
@@ -54,13 +55,13 @@ fn start_file(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64,
         && written != own
     {
         return Err(wrong(format!(
-            "{}: its first line says seed {own}, but this is the program of seed {written}: write {written} there again",
+            "{}: the first line names seed {own}, but the program has seed {written}: change it back to {written}",
             name(&file)
         )));
     }
     match seed {
         Some(seed) if seed != own => Err(wrong(format!(
-            "{} is the program of seed {own}: move it away to begin that of seed {seed}",
+            "{} has the program of seed {own}: move this file to begin with seed {seed}",
             name(&file)
         ))),
         _ => Ok((file, own, false)),
@@ -75,7 +76,7 @@ pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
         return Ok(());
     }
     let kept = place.replace_with_backup(&file, Draw::of(seed).file().as_bytes())?;
-    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    to_stdout(&format!("Restored: {}\nYour version: {}\n", name(&file), name(&kept)));
     Ok(())
 }
 
@@ -124,7 +125,7 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
     if function.is_some() && !run.printed.is_empty() {
         output = format!("Your code prints:\n{}\n{output}", printable::lines(run.printed.trim_end()));
     }
-    to_stdout(&format!("{output}\nNothing is judged here: cargo course check final\n"));
+    to_stdout(&format!("{output}\nTo check it: cargo course check final\n"));
     Ok(())
 }
 
@@ -166,7 +167,7 @@ fn score_text(score: &Score, seed: u64) -> String {
     let mut output = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);
     for (category, _) in Category::ALL {
         let (mended, all) = score.of_category(category);
-        output += &format!("  {:<14}{mended} of {all} mended\n", category.name());
+        output += &format!("  {:<14}{mended} of {all} fixed\n", category.name());
     }
     let broken = match score.broken.len() {
         0 => "none".to_owned(),
@@ -195,7 +196,7 @@ fn score_text(score: &Score, seed: u64) -> String {
         Ok(pace) => {
             output += &assessment::table(pace);
             output += &format!(
-                "\n{:.1} times as fast as with all faults mended and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
+                "\n{:.1} times as fast as with all faults fixed and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
                 pace.factor(),
                 100.0 * pace.right
             );

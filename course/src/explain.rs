@@ -53,30 +53,30 @@ pub fn list() {
 
 pub fn run(kind: &str) -> Result<(), Stop> {
     let Some(kind) = named(kind) else {
-        return Err(wrong(format!("there is no such kind of error: {LIST}")));
+        return Err(wrong(format!("unknown kind of error: {LIST} kinds")));
     };
     let Some((code, error)) = provoke(kind.id) else {
         return Err(wrong(match kind.command() {
-            Some(command) => format!("this error is printed by `{command}`"),
-            None => "nothing here can make this error".to_owned(),
+            Some(command) => format!("`{command}` prints this error"),
+            None => "no program of the course can cause this error".to_owned(),
         }));
     };
     let mut shown = format!("{}\n\n", "This code".bold());
     code.lines().for_each(|line| shown += &format!("{line}\n"));
     shown += &format!("\n{}\n\n{}: {}\n\n", "ends with".bold(), error.kind(), error.report().trim_end());
-    shown += &format!("`cargo course explain {}` says what it means.\n", kind.id);
+    shown += &format!("`cargo course explain {}` explains it.\n", kind.id);
     to_stdout(&shown);
     Ok(())
 }
 
-const LIST: &str = "`cargo course explain --list` names all";
+const LIST: &str = "`cargo course explain --list` lists all";
 
 /// Reads standard input, in UTF-8 or, from PowerShell, in UTF-16.
 fn pasted() -> Result<String, Stop> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
         let end = if cfg!(windows) { "Ctrl-Z and Enter" } else { "Ctrl-D" };
-        to_stderr(&format!("Paste the message, all of what was printed if you like, and end with {end}:\n"));
+        to_stderr(&format!("Paste the message or the whole output, and end with {end}:\n"));
     }
     let mut bytes = Vec::new();
     let mut part = vec![0; MOST_BYTES];
@@ -99,7 +99,7 @@ fn pasted() -> Result<String, Stop> {
         bytes => String::from_utf8_lossy(bytes).into_owned(),
     };
     match text.trim().is_empty() {
-        true => Err(wrong("there is nothing to explain: say a code, such as GPU0001, or paste a message")),
+        true => Err(wrong("no error to explain: name a code, such as GPU0001, or paste a message")),
         false => Ok(text),
     }
 }
@@ -109,13 +109,13 @@ fn unknown(said: &str) -> String {
     let code = said.trim();
     if code.len() == 7 && code.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("GPU")) {
         let codes: Vec<&str> = KINDS.iter().filter_map(|kind| kind.code).collect();
-        return format!("there is no error with this code: there are {}", errors::and(&codes));
+        return format!("unknown code: the codes are {}", errors::and(&codes));
     }
     let near: Vec<String> =
         near(said).iter().map(|kind| format!("`{}` ({})", kind.message.replace('`', "'"), kind.id)).collect();
     match near.is_empty() {
-        true => format!("this message is not known here: {LIST} that are"),
-        false => format!("this message is not known here; near to it: {}", errors::and(&near)),
+        true => format!("unknown message: {LIST} known messages"),
+        false => format!("unknown message; similar messages: {}", errors::and(&near)),
     }
 }
 

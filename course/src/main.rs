@@ -37,11 +37,11 @@ struct Flags {
     #[command(subcommand)]
     command: Option<Do>,
 
-    /// Folder of your files [default: exercises]
+    /// Folder with your files [default: exercises]
     #[arg(long, value_name = "DIR", global = true)]
     work: Option<PathBuf>,
 
-    /// Folder of a teacher's own exercises; for `grade` also ids and chapters to grade, such as 02,03
+    /// Folder with a teacher's own exercises; for `grade`, also ids or chapters, such as 02,03, to grade only those
     #[arg(long = "exercises", value_name = "DIR", global = true)]
     from: Option<String>,
 }
@@ -49,134 +49,163 @@ struct Flags {
 /// An exercise is meant by its id, by the end of it, or by the number of its chapter.
 #[derive(Subcommand)]
 enum Do {
-    /// Name all exercises, with what you have passed
+    /// List all exercises, and mark the ones you passed
     List {
-        /// Words to look for
+        /// Show only exercises with these words
         search: Option<String>,
-        /// Only those that have not passed
+        /// Show only exercises that you have not passed
         #[arg(long, conflicts_with = "done")]
         open: bool,
-        /// Only those that have
+        /// Show only exercises that you have passed
         #[arg(long)]
         done: bool,
     },
-    /// Say what is to be done, and write your file if there is none
-    Show { exercise: Option<String> },
-    /// Check exercises: the next one, if none is named
+    /// Show the task of an exercise, and write your file if it does not exist
+    Show {
+        /// The exercise: its id, the end of its id, or the number of its chapter [default: the next one]
+        exercise: Option<String>,
+    },
+    /// Check exercises
     Check {
+        /// The exercises: ids, ends of ids, or numbers of chapters [default: the next one]
         exercises: Vec<String>,
-        /// All that you have begun
+        /// Check every exercise that you have begun
         #[arg(long, conflicts_with = "exercises")]
         all: bool,
     },
-    /// Run your code once, and show what the machine saw of it
+    /// Run your code once, and show what the machine recorded
     Run {
+        /// The exercise: its id, the end of its id, or the number of its chapter [default: the next one]
         exercise: Option<String>,
-        /// Machine to run on, such as sim:h200 or none [default: the first of the exercise's check]
+        /// Machine to run on, such as sim:h200 or none [default: the first machine of the exercise's check]
         #[arg(long)]
         gpu: Option<GpuSpec>,
+        /// Seed of the input
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Size, of which the exercise says what it is the size of [default: the first of its check]
+        /// Size of the input; the exercise explains its unit [default: the first size of its check]
         #[arg(long, value_parser = labs::cli::count(1..=4096))]
         size: Option<usize>,
     },
     /// Check an exercise whenever you save its file
-    Watch { exercise: Option<String> },
-    /// Give the next hint, of three
-    Hint {
+    Watch {
+        /// The exercise: its id, the end of its id, or the number of its chapter [default: the next one]
         exercise: Option<String>,
-        /// Which one
+    },
+    /// Show the next of three hints
+    Hint {
+        /// The exercise: its id, the end of its id, or the number of its chapter [default: the next one]
+        exercise: Option<String>,
+        /// The number of the hint, from 1 to 3 [default: the next one]
         #[arg(value_parser = clap::value_parser!(u64).range(1..=3))]
         number: Option<u64>,
     },
     /// Print a solution
-    Solution { exercise: Option<String> },
-    /// Write your file as it was at first; yours is kept under another name
-    Reset { exercise: String },
-    /// Run the lab of a chapter, with its predictions
+    Solution {
+        /// The exercise: its id, the end of its id, or the number of its chapter [default: the next one]
+        exercise: Option<String>,
+    },
+    /// Restore the original file of an exercise, and keep yours under another name
+    Reset {
+        /// The exercise: its id, the end of its id, or the number of its chapter
+        exercise: String,
+    },
+    /// Run the lab of a chapter, and ask for your predictions
     Read {
+        /// The number of the chapter, such as 03
         chapter: String,
         /// Flags of the lab, such as --gpu sim:h200
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
     /// Ask the questions of a chapter
-    Quiz { chapter: String },
-    /// Explain an error: its code, such as GPU0001, or a message of PyTorch, also from standard input
+    Quiz {
+        /// The number of the chapter, such as 03
+        chapter: String,
+    },
+    /// Explain an error, given its code or its message
     Explain {
-        /// A code, a message in quotes, or nothing to paste one
+        /// A code, such as GPU0001, or a message in quotes [default: standard input]
         #[arg(allow_hyphen_values = true)]
         error: Vec<String>,
-        /// Make an error of this kind, and show the code that does
+        /// Cause an error of this kind, and show the code that caused it
         #[arg(long, value_name = "KIND", conflicts_with = "error")]
         run: Option<String>,
-        /// Name all kinds of error
+        /// List all kinds of errors
         #[arg(long, conflicts_with_all = ["error", "run"])]
         list: bool,
     },
-    /// Say what this computer has for CUDA
+    /// Show which parts of CUDA this computer has
     Doctor,
-    /// Run every lab on a GPU and compare
+    /// Run every lab on a GPU, and compare the output with the book
     Verify {
+        /// Flags of `verify`, such as --gpu sim:h200
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
-    /// Build the book and serve it at http://127.0.0.1:3000
+    /// Build the book, and serve it at http://127.0.0.1:3000
     Book,
-    /// Begin the final assessment, or show what its program asks of the GPU, function by function
+    /// Begin the final assessment, or show how its program uses the GPU, function by function
     Final {
-        /// One function, with its errors, races, memory, and timeline
+        /// Show only this function, with its errors, races, memory, and timeline
         function: Option<String>,
-        /// Seed of the program, from 0 to 999 [default: any]
+        /// Seed of the program, from 0 to 999 [default: a random one]
         #[arg(long, allow_hyphen_values = true, value_parser = assessment::seed)]
         seed: Option<u64>,
     },
-    /// Show how you did in the whole course, which bets you lost, and what to read next
+    /// Show your score in the whole course, the bets you lost, and what to read next
     Score,
     /// Show the end of the course: your score, its twelve moments, and three ways to go on
     Ending {
-        /// File for all of it as a page to print, with the moments as a picture
+        /// File to write a printable page to, with the moments as a picture
         #[arg(long, value_name = "FILE")]
         page: Option<PathBuf>,
     },
-    /// Report what you have passed
+    /// Report the exercises you passed
     Report {
+        /// Format of the report
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Grade the exercises in a folder, with other seeds: those of a student, or those of a class
-    ///
-    /// A class is a folder with a folder for each student, or the files of a learning platform, such as
-    /// `name_12345_04-accumulate (1).rs`.
+    /// Grade the exercises of a student or a class, with new seeds
     Grade {
+        /// Folder with the files of one student, a folder for each student, or the files of a learning platform, such as
+        /// `name_12345_04-accumulate (1).rs`
         folder: PathBuf,
-        /// Folder for a page, tables in every format, and a result.json for each student
+        /// Folder to write a page, a table in each format, and a result.json for each student to
         #[arg(long, value_name = "DIR")]
         output: Option<PathBuf>,
-        /// Seed that the others are made of, to grade the same way again
+        /// Seed that all other seeds derive from; repeats an earlier grading [default: a random one]
         #[arg(long)]
         seed: Option<u64>,
-        /// Seed that final.rs has to have, from 0 to 999 [default: the seed in its first line]
+        /// Required seed of final.rs, from 0 to 999 [default: the seed in its first line]
         #[arg(long, value_name = "SEED", allow_hyphen_values = true, value_parser = assessment::seed)]
         of_final: Option<u64>,
+        /// Format of the output
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Say what is wrong with an exercise of your own: a file, or all files in a folder
-    Examine { file: PathBuf },
-    /// Put what a class needs into a folder, for a room without a network
+    /// Check the exercises that you wrote as a teacher, and list their defects
+    Examine {
+        /// File with an exercise, or folder with several
+        file: PathBuf,
+    },
+    /// Pack everything that a class needs in a room without a network
     Pack {
+        /// Folder to fill: a new one, or one with an earlier pack
         folder: PathBuf,
-        /// Also what those need who have Rust: the workspace, the crates of others, and all of it compiled
+        /// Include the compiled workspace and its dependencies, for students with Rust
         #[arg(long)]
         rust: bool,
-        /// Leave out what runs labs and checks exercises in the pages
+        /// Leave out the modules that run labs and check exercises in the pages
         #[arg(long, hide = true)]
         no_player: bool,
     },
     /// Print completions for a shell
-    Completions { shell: Shell },
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
 }
 
 fn main() -> ExitCode {
@@ -222,7 +251,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         Some(Do::Run { exercise: Some(name), gpu, size, .. }) if assessment::is_final(&name) => {
             if gpu.is_some() || size.is_some() {
                 return Err(wrong(
-                    "the final assessment has machines and sizes of its own: leave out --gpu and --size",
+                    "the final assessment chooses its machines and sizes: leave out --gpu and --size",
                 ));
             }
             assessment::show(&mut place, None, None)?;

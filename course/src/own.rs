@@ -50,11 +50,15 @@ pub fn load(place: &Workplace, folders: &[PathBuf]) -> Result<(), Stop> {
     for folder in folders {
         for file in files(folder)? {
             let (exercise, host) = compile(place, &library, &file).map_err(|what| {
-                failed(format!("{}: {what}\n`cargo course examine {}` says more", name(&file), name(&file)))
+                failed(format!(
+                    "{}: {what}\n`cargo course examine {}` lists all defects",
+                    name(&file),
+                    name(&file)
+                ))
             })?;
             if EXERCISES.iter().any(|known| known.id == exercise.id) || hosts.contains_key(exercise.id) {
                 return Err(wrong(format!(
-                    "{}: there are two exercises `{}`: choose another id",
+                    "{}: two exercises have the id `{}`: choose another id",
                     name(&file),
                     exercise.id
                 )));
@@ -74,7 +78,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     files.sort();
     if files.is_empty() {
         return Err(wrong(format!(
-            "--exercises {}: there is no exercise in this folder: each is one file, such as labs/exercises/example/02-column-means.rs",
+            "--exercises {}: this folder has no exercises: expected a file for each, such as labs/exercises/example/02-column-means.rs",
             name(folder)
         )));
     }

@@ -46,7 +46,7 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
         let Some(points) = points(&mut lines, rubric) else { continue };
         scores[*objective].add(points == rubric.len());
         place.update(|record| record.add_explanation(id, &said, points, rubric.len()));
-        to_stdout(&format!("Your answer makes {points} of {} points.\n", rubric.len()));
+        to_stdout(&format!("Your answer earns {points} of {} points.\n", rubric.len()));
     }
     to_stdout(&summary(&objectives, &scores));
     Ok(())
@@ -143,7 +143,7 @@ fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option
 fn ask_yes_no(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
     let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
     for _ in 0..tries {
-        to_stdout("Did your answer say this? (y or n): ");
+        to_stdout("Did your answer include this? (y or n): ");
         match lines.next()?.trim().to_lowercase().as_str() {
             "y" | "yes" => return Some(true),
             "n" | "no" => return Some(false),

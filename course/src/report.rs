@@ -16,11 +16,15 @@ use crate::workplace::{Workplace, failed};
 /// The formats of a report.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// Text for people
     Text,
+    /// One JSON object
     Json,
+    /// A table of comma-separated values
     Csv,
+    /// XML in JUnit's format
     Junit,
-    /// `result.json`, as Gradescope and Classroom 50 take it
+    /// A `result.json` for Gradescope or Classroom 50
     Result,
 }
 

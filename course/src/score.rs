@@ -17,8 +17,9 @@ pub fn score(place: &Workplace, emit: &mut dyn FnMut(Piece)) -> Result<bool, Sto
     emit(Piece::Words(questions::score::assessment(record)));
     if !has_begun {
         emit(Piece::Words(
-            "That is a fine time to begin: cargo course read 01 lets you bet in the first chapter. The pages of the book keep a record \
-             of their own. If you have exported it, name its file progress.json, and give its folder to --work."
+            "That is a fine time to begin: cargo course read 01 lets you bet in the first chapter. The pages \
+             of the book keep their own record. If you exported it, name the file progress.json, and pass \
+             its folder with --work."
                 .to_owned(),
         ));
     }
@@ -61,7 +62,7 @@ pub fn score(place: &Workplace, emit: &mut dyn FnMut(Piece)) -> Result<bool, Sto
         emit(Piece::Item(format!("You have not begun {}.", unread.join("; "))));
     }
     if unread.is_empty() && again.is_empty() {
-        emit(Piece::Words("Nothing in this book is left for you to show.".to_owned()));
+        emit(Piece::Words("You have shown everything in this book.".to_owned()));
     }
     if !again.is_empty() {
         emit(Piece::Words("Look again:".to_owned()));

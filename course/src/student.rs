@@ -41,7 +41,7 @@ pub fn start(place: &Workplace) -> Result<(), Stop> {
                      is the final assessment.\n"
         }
     }
-    output += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
+    output += "\n`cargo course list` shows all exercises, `cargo course help` all commands.\n";
     to_stdout(&output);
     Ok(())
 }
@@ -93,7 +93,7 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
             &format!("{state:6}  {:width$}  {:5}  {}, {points}\n", assessment::ID, "fix", assessment::TITLE);
     }
     if found.is_empty() && !has_final {
-        return Err(failed("no exercise fits; `cargo course list` names all"));
+        return Err(failed("no exercise matches; `cargo course list` shows all"));
     }
     let passed = all().into_iter().filter(|exercise| place.record.has_passed(exercise.id)).count();
     output += &format!("\n{passed} of {} passed\n", all().len());
@@ -119,11 +119,13 @@ pub fn run(
 ) -> Result<(), Stop> {
     let gpu = gpu.map_or(exercise.gpus[0].to_owned(), |gpu| gpu.to_string());
     if gpu == "real" || gpu == "auto" {
-        return Err(wrong(format!("--gpu {gpu}: an exercise runs on a simulated GPU, or on none")));
+        return Err(wrong(format!(
+            "--gpu {gpu}: exercises run on simulated GPUs or without a GPU: expected sim:t4, none, or similar"
+        )));
     }
     let (file, is_new) = place.start_file(exercise)?;
     if is_new {
-        to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
+        to_stdout(&format!("Written in its original form: {}\n\n", name(&file)));
     }
     let cases = [Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) }];
     let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
@@ -134,7 +136,7 @@ pub fn run(
     };
     let id = exercise.id;
     to_stdout(&format!(
-        "{}{}{}\nNothing is judged here: cargo course check {id}\n",
+        "{}{}{}\nTo check it: cargo course check {id}\n",
         printed(&checked.printed),
         ran(&cases[0], seen),
         timeline(seen)
@@ -176,7 +178,7 @@ pub fn verdict_text(exercise: &Exercise, checked: &Checked, file: &Path) -> Stri
                 && let Some(story) = errors::explain(&diagnosis.seen)
             {
                 let id = story.kind.id;
-                output += &format!("\n`cargo course explain {id}` says what this error means.\n");
+                output += &format!("\n`cargo course explain {id}` explains this error.\n");
             }
         }
     }
@@ -215,7 +217,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
     if all {
         chosen = own::all().into_iter().filter(|exercise| place.file(exercise).exists()).collect();
         if chosen.is_empty() {
-            return Err(wrong("no exercise is begun; `cargo course watch` begins the first"));
+            return Err(wrong("you have not begun any exercise; `cargo course watch` begins the first"));
         }
     } else if chosen.is_empty() {
         chosen.push(place.named(None)?);
@@ -228,7 +230,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
         }
         let (file, is_new) = place.start_file(exercise)?;
         if is_new {
-            to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
+            to_stdout(&format!("Written in its original form: {}\n\n", name(&file)));
         }
         let checked = verdict(place, exercise)?;
         passed += usize::from(checked.verdict.passed());
@@ -276,6 +278,6 @@ pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
         return Ok(());
     }
     let kept = place.reset_file(exercise)?;
-    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    to_stdout(&format!("Restored: {}\nYour version: {}\n", name(&file), name(&kept)));
     Ok(())
 }

@@ -47,7 +47,7 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
                     if misses == GONE {
                         let file = place.file(exercise);
                         to_stdout(&format!(
-                            "{} is gone. Save it again; or press Enter, and it is written as it was at first.\n",
+                            "{} is gone. Save it again, or press Enter to restore the original file.\n",
                             name(&file)
                         ));
                     }

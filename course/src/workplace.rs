@@ -100,7 +100,7 @@ impl Workplace {
             Ok(record) => self.record = record,
             Err(error) => {
                 change(&mut self.record);
-                to_stderr(&format!("warning: your progress is not kept: {}: {error}\n", name(&file)));
+                to_stderr(&format!("warning: your progress was not saved: {}: {error}\n", name(&file)));
             }
         }
     }
@@ -138,7 +138,7 @@ impl Workplace {
 }
 
 fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
-    failed(format!("{}: {error}{but}; --work DIR takes another folder", name(file)))
+    failed(format!("{}: {error}{but}; --work DIR chooses another folder", name(file)))
 }
 
 /// All exercises of a name: one, or those of a chapter.
@@ -146,7 +146,7 @@ pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     let name = name.trim_end_matches(".rs");
     if name == crate::assessment::ID {
         return Err(wrong(
-            "`final` is the final assessment and no exercise: cargo course final begins it; it has no hints and no solution",
+            "`final` is the final assessment, not an exercise: cargo course final begins it; it has no hints and no solution",
         ));
     }
     if let Some(exercise) = crate::own::find(name) {
@@ -159,8 +159,9 @@ pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     let found: Vec<_> = all().into_iter().filter(|exercise| of_chapter(exercise) || ends(exercise)).collect();
     if found.is_empty() {
         let near = all().into_iter().find(|exercise| exercise.id.contains(name) && !name.is_empty());
-        let tip =
-            near.map_or("`cargo course list` names all".to_owned(), |near| format!("there is `{}`", near.id));
+        let tip = near.map_or("`cargo course list` shows all".to_owned(), |near| {
+            format!("did you mean `{}`?", near.id)
+        });
         return Err(wrong(format!("there is no exercise `{name}`; {tip}")));
     }
     Ok(found)

@@ -55,7 +55,7 @@ fn a_program_is_written_looked_at_mended_and_reported() {
     // Nothing done, nothing earned.
     let done = folder.run(&["check", "final"]);
     assert!(done.code == 1 && points(&done) == 0.0, "{done:?}");
-    assert!(done.out.contains("correctness   0 of 5 mended"), "{done:?}");
+    assert!(done.out.contains("correctness   0 of 5 fixed"), "{done:?}");
     assert!(folder.run(&["report"]).out.contains("not yet, 0 of 100 points"));
     let open = folder.run(&["report", "--format", "csv"]).out;
     assert!(open.contains("final-01,") && open.contains("open; read again: "), "{open}");
@@ -69,7 +69,7 @@ fn a_program_is_written_looked_at_mended_and_reported() {
     folder.write("final.rs", &fast(&draw.mended()));
     let done = folder.run(&["check", "final.rs"]);
     assert!(done.code == 0 && points(&done) == 100.0, "{done:?}");
-    for words in ["races         2 of 2 mended", "the host launches", "the last act asks for 20 times"] {
+    for words in ["races         2 of 2 fixed", "the host launches", "the last act asks for 20 times"] {
         assert!(done.out.contains(words), "{words}: {done:?}");
     }
     for (format, words) in [
@@ -140,7 +140,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     };
     for seed in ["1000", "abc", "-1", "7.0", ""] {
         for words in [&["final", "--seed", seed][..], &["grade", ".", "--of-final", seed]] {
-            one_line(words, "a program has a seed from 0 to 999");
+            one_line(words, "expected a seed from 0 to 999");
         }
     }
     let done = folder.run(&["final", "nothing"]);
@@ -154,14 +154,14 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     assert!(folder.names().iter().all(|name| name == "progress.json"), "{:?}", folder.names());
     one_line(&["check", "final"], "`cargo course final` begins the assessment");
     folder.run(&["final", "--seed", "7"]);
-    one_line(&["final", "--seed", "8"], "is the program of seed 7: move it away to begin that of seed 8");
+    one_line(&["final", "--seed", "8"], "has the program of seed 7: move this file to begin with seed 8");
     one_line(&["run", "final", "--gpu", "none"], "leave out --gpu and --size");
     one_line(&["hint", "final"], "it has no hints and no solution");
     folder.write("final.rs", &Draw::of(7).file().replacen("seed 7.", "seed 8.", 1));
-    one_line(&["check", "final"], "its first line says seed 8, but this is the program of seed 7");
+    one_line(&["check", "final"], "the first line names seed 8, but the program has seed 7");
     folder.write("final.rs", "// seed 7\n// mine\n");
     let done = folder.run(&["reset", "final"]);
-    assert!(done.code == 0 && done.out.contains("Yours is kept: "), "{done:?}");
+    assert!(done.code == 0 && done.out.contains("Your version: "), "{done:?}");
     assert_eq!(folder.read("final.rs"), Draw::of(7).file());
     assert_eq!(folder.read("final.rs.yours-1"), "// seed 7\n// mine\n");
     folder.write("final.rs", "fn mine() {}\n");

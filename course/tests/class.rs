@@ -178,7 +178,7 @@ fn a_folder_with_nothing_is_one_line_and_exit_code_1() {
         assert!(done.code == 1 && done.out.is_empty() && done.err.lines().count() == 1, "{done:?}");
         assert!(done.err.contains(says), "{says}\n{done:?}");
     };
-    nothing("has no exercise in it: the files are named like 02-batch.rs", &[]);
+    nothing("has no exercises: expected files such as 02-batch.rs", &[]);
     write(&folder, "Anna/homework.pdf", "");
     nothing("homework.pdf is not graded", &[]);
     write(&folder, "Anna/02-batch.rs", REFUSED);

@@ -178,7 +178,7 @@ fn a_message_is_read_from_standard_input_too() {
         assert!(!told.out.contains('\u{1b}'), "{told:?}");
     }
     let nothing = folder.run(&["explain"]);
-    assert!(nothing.code == 2 && nothing.err.contains("there is nothing to explain"), "{nothing:?}");
+    assert!(nothing.code == 2 && nothing.err.contains("no error to explain"), "{nothing:?}");
     assert_eq!(nothing.err.lines().count(), 1);
 }
 
@@ -192,10 +192,10 @@ fn what_is_unknown_gets_one_line_without_what_was_pasted() {
         ),
         (
             &["explain", "ModuleNotFoundError: No module named '\u{1b}[2Jx'"],
-            "`cargo course explain --list` names all",
+            "`cargo course explain --list` lists all",
         ),
         (&["explain", "GPU0404"], "there are GPU0001, GPU0002 and GPU0003"),
-        (&["explain", "--run", "\u{1b}[2J"], "there is no such kind of error"),
+        (&["explain", "--run", "\u{1b}[2J"], "unknown kind of error"),
         (&["explain", "--run", "fork"], "`cargo run --bin lab-09 -- --gpu sim:t4 --section 6`"),
     ] {
         let told = folder.run(words);
@@ -233,5 +233,5 @@ fn the_report_of_an_exercise_names_the_kind_of_an_error() {
     folder.write("02-batch.rs", &format!("{head}{{\n    Tensor::ones(&[8])?.item()?;\n{body}"));
     let told = folder.run(&["check", "02-batch"]);
     assert!(told.out.contains("cannot be converted to Scalar"), "{told:?}");
-    assert!(told.out.contains("`cargo course explain to-scalar` says what this error means."), "{told:?}");
+    assert!(told.out.contains("`cargo course explain to-scalar` explains this error."), "{told:?}");
 }

@@ -55,7 +55,7 @@ fn a_file_that_kills_the_compiler_spoils_no_other_grade_and_leaves_nothing_behin
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{out}");
-    assert!(out.contains(",false,compiler: The compiler made no program of this file: it "), "{out}");
+    assert!(out.contains(",false,compiler: The compiler could not build this file: it "), "{out}");
     assert!(out.contains(",false,it is not saved as UTF-8: line 1 has other bytes\n"), "{out}");
     assert!(out.lines().any(|line| line.starts_with("02-mask,") && line.ends_with(",true,passed")), "{out}");
     let scratch = Path::new(env!("CARGO_BIN_EXE_course")).ancestors().nth(2).unwrap().join("course");

@@ -55,7 +55,7 @@ fn what_was_done_is_kept_and_a_file_of_ones_own_too() {
     // Renamed, it is begun anew, and what was passed stays passed.
     std::fs::rename(folder.0.join("02-batch.rs"), folder.0.join("old.rs")).unwrap();
     let done = folder.run(&["check", "02-batch"]);
-    assert!(done.code == 1 && done.out.contains("as it is to begin with"), "{}", done.out);
+    assert!(done.code == 1 && done.out.contains("in its original form"), "{}", done.out);
     assert!(folder.run(&["list", "--done"]).out.contains("02-batch"));
 }
 
@@ -82,7 +82,7 @@ fn an_open_question_is_compared_with_a_good_answer() {
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     for part in [
         "\nA good answer:\n",
-        "Your answer makes 3 of 5 points.\n",
+        "Your answer earns 3 of 5 points.\n",
         "\n0 of 1 right\n",
         "\nskipped  Read the table of nvidia-smi, field by field.\n",
         "\n0 of 1   Find out who holds the memory of your GPU, and decide what to do about…\n",
@@ -192,6 +192,6 @@ fn progress_survives_a_full_disk() {
         .arg(&folder.0);
     let done = crate::program::done(&mut shell);
     assert!(done.code == 0 && done.out.contains("Hint 3 of 3"), "{done:?}");
-    assert!(done.err.starts_with("warning: your progress is not kept: "), "{done:?}");
+    assert!(done.err.starts_with("warning: your progress was not saved: "), "{done:?}");
     assert_eq!(folder.read("progress.json"), before);
 }

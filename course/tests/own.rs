@@ -69,15 +69,15 @@ fn the_example_has_no_defects_and_each_defect_is_one_line() {
     let text = example_text();
     let task = text.split("    task: ").nth(1).unwrap().split(",\n    hints").next().unwrap().to_owned();
     let defects = [
-        (task.as_str(), "\"\"", "`task` is missing: say what is to be done"),
+        (task.as_str(), "\"\"", "`task` is missing: describe the task"),
         ("\"Look at the order of the two calls.\"", "\"\"", "hint 2 is missing"),
-        ("id: \"02-column-means\"", "id: \"02-batch\"", "the course has an exercise `02-batch` already"),
+        ("id: \"02-column-means\"", "id: \"02-batch\"", "the course already has an exercise `02-batch`"),
         // A check that does not look at the copies.
         ("bytes > 2 * expected", "bytes > 1 << 40", "copied_first is wrong, but passes"),
         (
             "diagnosis: \"left-there\"",
             "diagnosis: \"left-behind\"",
-            "left_there is told `left-there`, not `left-behind`",
+            "left_there gets the diagnosis `left-there`, not `left-behind`",
         ),
         // One that is too strict.
         ("bytes > 2 * expected", "bytes >= expected", "solution is right, but is rejected: copied-first"),
@@ -86,7 +86,7 @@ fn the_example_has_no_defects_and_each_defect_is_one_line() {
             "&[(\"&[2]\", \"&[1]\")]",
             "of_rows: 02-column-means: `&[2]` stands in the solution 0 times",
         ),
-        ("\"sim:h200\"]", "\"sim:t5\"]", "`gpus` has `sim:t5`, which is no machine"),
+        ("\"sim:h200\"]", "\"sim:t5\"]", "`gpus` has the unknown machine `sim:t5`"),
         (
             "&[(\"means.cpu()\", \"Ok(means)\")]",
             "&[(\"means.cpu()\", \"means.cqu()\")]",

@@ -14,10 +14,13 @@ fn a_pack_says_its_size_first_and_touches_no_folder_of_others() {
     folder.write("thesis.txt", "mine");
     let path = folder.0.display().to_string();
     let refused = folder.run(&["pack", &path]);
-    assert!(refused.code == 2 && refused.err.contains("has files in it that are no pack"), "{refused:?}");
+    assert!(
+        refused.code == 2 && refused.err.contains("has files that are not part of a pack"),
+        "{refused:?}"
+    );
     assert_eq!(folder.names(), ["thesis.txt"]);
     let around = folder.run(&["pack", "/"]);
-    assert!(around.code == 2 && around.err.contains("the checkout is in this folder"), "{around:?}");
+    assert!(around.code == 2 && around.err.contains("this folder contains the checkout"), "{around:?}");
 }
 
 /// Runs a script where there is no network but the computer's own; nothing where the system permits no namespaces.
@@ -48,7 +51,7 @@ fn copied(from: &Path, to: &Path) {
 
 /// The size that was stated for a part, and the one that it has, in MB.
 fn sizes(out: &str) -> (Vec<f64>, Vec<f64>) {
-    let (before, after) = out.split_once("The pack is there:").unwrap();
+    let (before, after) = out.split_once("The pack is complete:").unwrap();
     let read = |text: &str| {
         let number = |line: &str| line.trim().split_once(" MB ")?.0.trim().parse::<f64>().ok();
         text.lines().filter_map(number).collect()

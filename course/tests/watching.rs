@@ -84,7 +84,7 @@ fn a_file_that_is_being_saved_is_not_written() {
     let mut watch = Watch::start(&folder);
     watch.until("q to leave");
     fs::rename(&file, folder.0.join("02-batch.rs~")).unwrap();
-    watch.until("is gone. Save it again; or press Enter");
+    watch.until("is gone. Save it again, or press Enter");
     assert!(!file.exists());
     folder.write("02-batch.rs", "fn mine_too(");
     watch.until("not yet: It does not compile");

@@ -7,17 +7,17 @@ fn one_line_says_what_would_be_right() {
     let folder = Folder::new("wrong words");
     for (words, what) in [
         (&["check", "02-bach"][..], "there is no exercise `02-bach`"),
-        (&["check", "bat"], "there is `02-batch`"),
-        (&["check", "99"], "`cargo course list` names all"),
+        (&["check", "bat"], "did you mean `02-batch`?"),
+        (&["check", "99"], "`cargo course list` shows all"),
         (&["hint", "02-batch", "4"], "4"),
         (&["quiz", "two"], "`two` is not a chapter: type a number such as 03"),
         (&["quiz", "77"], "no chapter 77 with questions"),
         (&["read", "77"], "`77` is not a chapter: type a number such as 03"),
-        (&["explain", "segmentation", "fault"], "this message is not known here"),
+        (&["explain", "segmentation", "fault"], "unknown message"),
         (&["grade", "nowhere"], "nowhere: there is no such folder"),
         (&["report", "--format", "xml"], "junit"),
         (&["chek"], "check"),
-        (&["check", "--all"], "no exercise is begun"),
+        (&["check", "--all"], "you have not begun any exercise"),
     ] {
         let done = folder.run(words);
         assert!(done.code == 2 && done.out.is_empty(), "{words:?}: {done:?}");

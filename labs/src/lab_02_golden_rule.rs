@@ -22,7 +22,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "256", value_parser = count(1..=65_536))]
     pub batch_size: usize,
 
-    /// Training steps that are timed, for each placement of model and data
+    /// Timed training steps for each placement of model and data
     #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
     pub steps: usize,
 }

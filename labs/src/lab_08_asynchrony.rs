@@ -23,11 +23,11 @@ pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Steps of the loop whose waits are found
+    /// Steps of the loop that is searched for waits
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(1..=1000))]
     pub steps: usize,
 
-    /// Chunks that are copied and computed with, on one stream and on two
+    /// Chunks to copy and compute with, on one stream and on two
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(1..=100))]
     pub chunks: usize,
 }

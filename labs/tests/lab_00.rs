@@ -378,8 +378,11 @@ fn what_is_found_and_what_is_to_do_agree_on_every_computer() {
         fails(100),
         fails(802),
         fails(803),
-        trouble(DriverTrouble::NoGpu, "the NVIDIA driver shows no GPU"),
-        trouble(DriverTrouble::TooOld, "the NVIDIA driver is too old: it runs CUDA 11.4, and 12.0 is needed"),
+        trouble(DriverTrouble::NoGpu, "the NVIDIA driver finds no GPU"),
+        trouble(
+            DriverTrouble::TooOld,
+            "the NVIDIA driver is too old: it supports CUDA 11.4, and 12.0 is needed",
+        ),
         trouble(DriverTrouble::CannotBeLoaded, "the NVIDIA driver cannot be loaded: libcuda.so.1: no"),
     ];
     let files: [&[(&str, &str)]; 6] = [
@@ -688,13 +691,13 @@ mod among_libraries {
         let made = stand_ins();
         let folder = folder("drivers");
         for (driver, variables, expected) in [
-            (&made.driver, ("FAKE_CUDA_DEVICES", "0"), "wrong: shows no GPU"),
+            (&made.driver, ("FAKE_CUDA_DEVICES", "0"), "wrong: finds no GPU"),
             (&made.driver, ("FAKE_CUDA_INIT", "999"), "wrong: cannot be used ("),
             (&made.driver, ("FAKE_CUDA_INIT", "803"), "wrong: cannot be used ("),
             (
                 &made.driver,
                 ("FAKE_CUDA_VERSION", "11040"),
-                "wrong: is too old (it runs CUDA 11.4, and 12.0 is needed)",
+                "wrong: is too old (it supports CUDA 11.4, and 12.0 is needed)",
             ),
             (&made.lacking, ("FAKE_CUDA_VERSION", "12040"), "wrong: is too old (it has no cuMemsetD8Async)"),
         ] {

@@ -207,7 +207,7 @@ fn a_folder_of_files_takes_the_place_of_images_that_are_made() {
     // So are images of different sizes.
     std::fs::write(folder.join("t10k-images-idx3-ubyte"), said::idx_file(0x803, &[10, 9, 8], &[0; 720]))
         .unwrap();
-    let sizes = "expected images of one size, found 8 × 8 to train with and 9 × 8 to test";
+    let sizes = "expected images of one size, found 8 × 8 for training and 9 × 8 for testing";
     said::assert_refused(&binary(&flags), &flags, sizes);
     std::fs::remove_dir_all(&folder).unwrap();
 }

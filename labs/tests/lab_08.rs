@@ -252,7 +252,7 @@ fn the_environment_can_ask_for_launches_that_wait() {
     assert_eq!(last, &without[begin(&without)..]);
 
     let output = with_launch_blocking(Some("yes\n"), &["--gpu", "sim:t4"]);
-    let message = "error: CUDA_LAUNCH_BLOCKING is 1 (launches wait) or 0, but got 'yes\\n'\n";
+    let message = "error: CUDA_LAUNCH_BLOCKING must be 1 (launches wait) or 0, but got 'yes\\n'\n";
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message.to_owned()));
     assert_eq!(text(&output.stdout), "");
 }

@@ -168,7 +168,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--epochs", "many"], "from 2 to 100"),
         (&["--folder", "nowhere"], "there is no such folder"),
         (&["--resume", "nowhere.pt"], "nowhere.pt"),
-        (&["--resume", &noise], "This is no checkpoint"),
+        (&["--resume", &noise], "This is not a checkpoint"),
         (&["--resume", &empty], "This file is empty"),
         (&["--resume", &number], "expected dict, found int"),
         (&["--resume", &other], "it has no model"),

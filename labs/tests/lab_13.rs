@@ -164,7 +164,7 @@ fn the_binary_refuses_wrong_flags_in_one_line_with_exit_code_2() {
         (&["--ranks", "many"], "from 2 to 8"),
         (&["--build", "cu99"], "cu126, cu130"),
         (&["--gpu", "sim:t4,p2p=broken"], "p2p=broken needs two GPUs"),
-        (&["--gpu", "sim:t4,build=new"], "'new' is no build, expected cu126 or cu130"),
+        (&["--gpu", "sim:t4,build=new"], "unknown build 'new', expected cu126 or cu130"),
         (&["extra"], "'extra'"),
     ] {
         said::assert_refused(&binary(wrong), wrong, right);

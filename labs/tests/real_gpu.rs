@@ -64,7 +64,7 @@ fn say_the_same(labs: &[&str]) {
         let expected = format!(
             "Stand-in for a GPU against --gpu sim:t4, times aside\n{lab}: the same\nNot compared: times and what they \
              decide, drawings, warnings, facts of the hardware, data races (only a simulated GPU finds them).\n{left_out}\
-             Numbers with a point may differ by 0.001 of their size, all others not at all.\n"
+             Floats may differ by a relative error of 0.001; everything else must be equal.\n"
         );
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -127,7 +127,7 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("machine: Tesla T4 (simulated)"));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
-        "note: this computer's GPU is not used, but a simulated one. NVRTC is missing: libnvrtc.so.12 was not found \
+        "note: this run uses a simulated GPU, not this computer's. NVRTC is missing: libnvrtc.so.12 was not found \
          (pip install nvidia-cuda-nvrtc-cu12); cuBLAS is missing: libcublas.so.12 was not found \
          (pip install nvidia-cublas-cu12)\n"
     );
@@ -188,7 +188,7 @@ fn a_gpu_on_which_nothing_is_proven_has_to_be_asked_for() {
     assert!(machine.starts_with("Tesla T4 (simulated)"), "{machine}");
     assert_eq!(
         note,
-        "note: this computer's GPU is not used, but a simulated one. The labs have not been verified on a real GPU \
+        "note: this run uses a simulated GPU, not this computer's. The labs have not been verified on a real GPU \
          yet; --gpu real runs them on yours\n"
     );
     let (machine, note) = lab(&["--gpu", "real"]);
@@ -207,7 +207,9 @@ fn what_is_missing_is_named_in_one_line() {
     let refused_with =
         |name: &str, value: &str| refused(&on(stand_ins, lab, &["--gpu", "real"], &[(name, value)]));
     let line = |reason: &str| {
-        format!("error: --gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)\n")
+        format!(
+            "error: --gpu real: {reason} (cargo run --bin doctor explains the solution; --gpu sim:t4 simulates a card)\n"
+        )
     };
     assert_eq!(
         refused_with("FAKE_CUDA_INIT", "100"),
@@ -215,13 +217,13 @@ fn what_is_missing_is_named_in_one_line() {
     );
     assert_eq!(
         refused_with("FAKE_CUDA_VERSION", "11080"),
-        line("the NVIDIA driver is too old: it runs CUDA 11.8, and 12.0 is needed")
+        line("the NVIDIA driver is too old: it supports CUDA 11.8, and 12.0 is needed")
     );
     assert_eq!(
         refused_with("FAKE_CUDA_CAPABILITY", "61"),
         line("Stand-in for a GPU has compute capability 6.1, and the kernels need 7.0")
     );
-    assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver shows no GPU"));
+    assert_eq!(refused_with("FAKE_CUDA_DEVICES", "0"), line("the NVIDIA driver finds no GPU"));
     // An installed driver is found without any variable.
     if !todevice::cuda::probe().driver.is_found() {
         let nothing = refused_with("LD_LIBRARY_PATH", "/nowhere");

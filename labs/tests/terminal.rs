@@ -278,7 +278,7 @@ fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
         "{stdout}"
     );
     assert!(
-        stdout.contains("Skipped after 3 impossible answers.\n") && stdout.contains("Epoch [3/3]"),
+        stdout.contains("Skipped after 3 invalid answers.\n") && stdout.contains("Epoch [3/3]"),
         "{stdout}"
     );
     // An endless line is not stored either.

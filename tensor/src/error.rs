@@ -267,7 +267,7 @@ pub enum TensorError {
     NoDimensions { dim: i64 },
     #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
     NotAScalar { numel: usize },
-    #[error("item() gives an f64, and no f64 is equal to {value}: read it with to_vec::<i64>()")]
+    #[error("item() returns an f64, which cannot represent {value}: read it with to_vec::<i64>()")]
     NoF64 { value: i64 },
     #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
     AmbiguousTruth { numel: usize },
@@ -289,7 +289,7 @@ pub enum TensorError {
         "Could not run 'aten::record_stream' with arguments from the 'CPU' backend: the memory of the host belongs to no stream"
     )]
     RecordStreamOnHost,
-    #[error("{operation}: this machine was given a number of operations, and they are used up")]
+    #[error("{operation}: this machine has reached its limit of operations")]
     NoMoreOperations { operation: &'static str },
 }
 

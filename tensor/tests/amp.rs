@@ -752,7 +752,7 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     state.remove("_growth_tracker");
     says(scaler.load_state_dict(&state), "'_growth_tracker'"); // Python raises `KeyError`.
     state.insert("_growth_tracker", -1);
-    let count = "the state of a GradScaler has -1 for '_growth_tracker', which is no count";
+    let count = "the state of a GradScaler has -1 for '_growth_tracker', which is not a count";
     says(scaler.load_state_dict(&state), count);
     Ok(())
 }

@@ -71,7 +71,7 @@ fn a_wrong_gradient_is_shown_with_its_first_difference() -> Result<()> {
     let first = "Jacobian mismatch for output 0 with respect to input 0,\nnumerical:tensor([[";
     assert!(message.starts_with(first), "{message}");
     assert!(message.contains("\nanalytical:tensor([["), "{message}");
-    let note = "\nnote: the first that differs is the slope of element 0 of the output along element 0 of the input: 0.75";
+    let note = "\nnote: the first difference is the slope of element 0 of the output along element 0 of the input: 0.75";
     assert!(
         message.contains(note) && message.ends_with(" by finite differences, 0.5 by backward"),
         "{message}"

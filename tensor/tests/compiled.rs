@@ -175,8 +175,8 @@ fn an_argument_that_does_not_fit_is_refused_in_one_line() {
         );
         refused(
             kernel.launch(1, 32, 0, (&x.t()?, &x, 16, 1.0)),
-            "input is not contiguous: argument 0 of scaled_square(), `const float *x`, is a view with gaps or in \
-             another order, and a pointer shows neither; pass x.contiguous()?",
+            "input is not contiguous: argument 0 of scaled_square(), `const float *x`, is a view with gaps \
+             or in another order, which a pointer cannot express: pass x.contiguous()?",
         );
         refused(
             kernel.launch(1, 32, 0, (&x.to(todevice::DType::F64)?, &x, 16, 1.0)),
@@ -201,8 +201,7 @@ fn an_argument_that_does_not_fit_is_refused_in_one_line() {
         );
         refused(
             kernel.launch(1, 32, 50_000, (&x, &x, 16, 1.0)),
-            "Kernel requires 50000 bytes of shared memory, and a block of scaled_square() can have 49152: larger ones \
-             have to be configured, which this crate does not do",
+            "Kernel requires 50000 bytes of shared memory, but a block of scaled_square() can have at most 49152: this crate does not configure more",
         );
         for (grid, block) in [(0, 32), (1, 0), (1, 2000), (-1, 32)] {
             let error = kernel.launch(grid, block, 0, (&x, &x, 16, 1.0)).unwrap_err().to_string();
@@ -220,7 +219,7 @@ fn a_text_that_is_no_kernel_is_refused() {
         let error = cuda::compile_kernel(TEXT, "squar").err().unwrap();
         assert!(matches!(error.refusal(), Some(KernelError::NoSuchKernel { .. })));
         let message =
-            "named symbol not found: the text has no __global__ function `squar`; it has `scaled_square`";
+            "named symbol not found: the source has no __global__ function `squar`; it has `scaled_square`";
         assert_eq!(error.to_string(), message);
         let wrong = TEXT.replace("y[i] =", "error here");
         let error = cuda::compile_kernel(&wrong, "scaled_square").err().unwrap().to_string();
@@ -306,7 +305,7 @@ fn a_kernel_stays_on_its_device_and_a_simulated_gpu_needs_an_interpreter() {
     let without: Machine = "sim:t4".parse().unwrap();
     assert_eq!(
         without.enter(compiled).err().unwrap().to_string(),
-        "compile_kernel: a simulated GPU has no compiler; lab-12 brings one, and --gpu real has NVIDIA's"
+        "compile_kernel: a simulated GPU has no compiler; lab-12 includes one, and --gpu real uses NVIDIA's"
     );
     let error = Machine::new().enter(compiled).err().unwrap().to_string();
     assert!(error.starts_with("Found no NVIDIA driver on your system."), "{error}");

@@ -593,7 +593,7 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
     assert_eq!(zero.to_string(), other.to_string());
     let x = a.enter(|| Tensor::ones((&[2], zero)))?;
     b.enter(|| {
-        let refused = "cuda:0 belongs to another machine than the one entered here";
+        let refused = "cuda:0 does not belong to the machine entered here";
         assert_eq!(text(Tensor::zeros((&[1], zero))), refused);
         assert_eq!(text(Tensor::zeros(&[1])?.to(zero)), refused);
         let y = Tensor::ones((&[2], other))?;
@@ -606,7 +606,7 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
         assert_eq!(x.cpu()?.to_vec::<f32>()?, [1.0; 2]);
         // Tensors move between machines only through the host.
         let refused = text(x.mul(7.0)?.to(other));
-        assert_eq!(refused, "cuda:0 belongs to another machine than the one entered here");
+        assert_eq!(refused, "cuda:0 does not belong to the machine entered here");
         assert_eq!(text(y.copy_(&x.mul(7.0)?)), refused);
         assert_eq!((y.to_vec::<f32>()?, y.version()), (vec![1.0; 2], 0));
         assert_eq!(x.mul(7.0)?.cpu()?.to(other)?.to_vec::<f32>()?, [7.0; 2]);
@@ -945,7 +945,7 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
         let (last, refused) = refused.split_last().unwrap();
         assert_eq!(last, "no error");
         for text in refused {
-            assert_eq!(text, "a simulated GPU is driven by the thread that used it first, and by no other");
+            assert_eq!(text, "a simulated GPU can be used only by the thread that used it first");
         }
         assert_eq!(x.add(1.0)?.to_vec::<f32>()?, [2.0; 3]);
         Ok(())
@@ -1095,7 +1095,7 @@ fn memory_that_the_computer_itself_has_not_is_refused_at_the_call_and_the_gpu_li
     on("sim:t4,mem=16777216GiB", || {
         let device = Device::cuda(0);
         let text = text(Tensor::zeros((&[1 << 50], device)));
-        assert!(text.starts_with("CUDA error: out of memory (this computer cannot give the "), "{text}");
+        assert!(text.starts_with("CUDA error: out of memory (this computer cannot provide the "), "{text}");
         assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
         cuda::synchronize()?;
         assert_eq!(Tensor::ones((&[1 << 20], device))?.sum()?.item()?, 1048576.0);

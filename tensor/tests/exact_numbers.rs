@@ -22,8 +22,9 @@ fn item_refuses_a_whole_number_that_no_f64_is_equal_to() {
     everywhere(|device| {
         for value in [ODD, -ODD, i64::MAX] {
             let x = Tensor::new(value)?.to(device)?;
-            let expected =
-                format!("item() gives an f64, and no f64 is equal to {value}: read it with to_vec::<i64>()");
+            let expected = format!(
+                "item() returns an f64, which cannot represent {value}: read it with to_vec::<i64>()"
+            );
             assert_eq!(error(x.item()), expected);
             assert_eq!(x.to_vec::<i64>()?, [value]);
             assert!(x.is_nonzero()?);

@@ -59,8 +59,8 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
             report.contains("= parameter  [2, 3] on cuda:0") && report.contains("= exp_avg    [2, 3] on cpu"),
             "{report}"
         );
-        let fix = "fix: exp_avg is on cpu, and its parameter on cuda:0: what an optimizer keeps follows its parameter, \
-                   `optim::optimizer_to(&mut optimizer, device)?`";
+        let fix = "fix: exp_avg is on cpu, and its parameter on cuda:0: move the optimizer's state to its \
+                   parameters: `optim::optimizer_to(&mut optimizer, device)?`";
         assert!(report.ends_with(fix), "{report}");
         assert_eq!(bits(&model.weight.tensor())?, before);
         optimizer_to(&mut behind, gpu())?;
@@ -140,8 +140,8 @@ fn a_model_moved_between_forward_and_backward_is_told_of_by_the_step() -> Result
         assert!(grads.iter().all(|grad| !grad.is_cuda()));
         assert_eq!(grads.iter().map(bits).collect::<Result<Vec<_>>>()?, expected);
         let report = optimizer.step().unwrap_err().report();
-        let fix = "fix: grad is on cpu, and its parameter on cuda:0: the model was moved after its forward pass, so forget \
-                   the gradients, `zero_grad()`, and call forward anew";
+        let fix = "fix: grad is on cpu, and its parameter on cuda:0: the model was moved after its forward \
+                   pass: clear the gradients with `zero_grad()`, and call forward again";
         assert!(report.starts_with("error[GPU0001]: ") && report.ends_with(fix), "{report}");
         let after = model.parameters().iter().map(|p| bits(&p.tensor())).collect::<Result<Vec<_>>>()?;
         assert_eq!(after, values, "no parameter was updated");
@@ -339,8 +339,8 @@ fn a_conversion_makes_room_as_it_goes_and_says_how_far_it_came() -> Result<()> {
         let (text, report) = (error.to_string(), error.report());
         assert!(text.starts_with("CUDA out of memory. Tried to allocate 24.00 MiB."), "{text}");
         for said in [text, report] {
-            let says = "\n   = half done: 1 of 4 parameters and buffers were converted: the same call, with memory for it, \
-                        does the rest";
+            let says = "\n   = half done: 1 of 4 parameters and buffers were converted: the same call, with \
+                        enough memory, converts the rest";
             assert!(said.ends_with(says), "{said}");
         }
         whole?;

@@ -59,7 +59,7 @@ fn what_describes_a_machine_a_seed_or_a_state_is_refused_with_an_error_of_the_cr
     let refused = [
         (described("voodoo").err(), "ValueError", "expected auto | none | real | sim"),
         (described("sim:t4x99").err(), "ValueError", "after x, expected a whole number from 1 to 16"),
-        (described("none").err(), "ValueError", "with --gpu none time is measured"),
+        (described("none").err(), "ValueError", "--gpu none measures time"),
         (
             "sim:t4,seed=x".parse::<Machine>().err(),
             "ValueError",

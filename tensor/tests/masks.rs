@@ -193,7 +193,7 @@ fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() 
         assert_eq!(x.to_vec::<f32>()?, [0.0, 2.0, 0.0]);
         let recorded = entries.clone().requires_grad_(true)?;
         for x in [two_rows(&line()?)?, two_rows(&line()?)?.detach()] {
-            assert!(said(x.index_put_(&last, &recorded)).contains("an in-place operation on a view"));
+            assert!(said(x.index_put_(&last, &recorded)).contains("in-place operations on views"));
         }
         Ok(())
     })?;

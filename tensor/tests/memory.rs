@@ -300,7 +300,7 @@ fn a_fraction_of_the_memory_can_be_set_as_the_limit() {
         );
         assert!(report.contains("= fix: use a smaller batch"), "{report}");
         let (_, report) = out_of_memory(floats(600 << 18));
-        assert!(report.ends_with("is less than this alone: raise it"), "{report}");
+        assert!(report.ends_with("`: raise the limit"), "{report}");
         cuda::set_per_process_memory_fraction(1.0)?;
         drop((held, floats(300 << 18)?));
         for (fraction, text) in [(2.0, "2.0"), (-0.1, "-0.1"), (f64::NAN, "NaN")] {
@@ -430,7 +430,7 @@ fn an_empty_gpu_that_is_too_small_is_reported_as_such() {
         let (_, report) = out_of_memory(floats(1 << 28));
         assert!(report.contains("\n   = nothing is held on GPU 0\n"), "{report}");
         assert!(
-            report.ends_with("the GPU has less memory than this alone: ask for less at a time"),
+            report.ends_with("the request is larger than the GPU's memory: allocate less at a time"),
             "{report}"
         );
         Ok(())
@@ -462,7 +462,7 @@ fn other_programs_take_their_part_of_a_gpu() {
         ),
         ("sim:t4,mem=256MiB", "mem= is too small: CUDA itself takes 256 MiB"),
         ("sim:t4,others=1GB", "after others=, '1GB' is no size of memory"),
-        ("sim:t4,others=1GiB,others=1GiB", "others= is given twice, expected it once"),
+        ("sim:t4,others=1GiB,others=1GiB", "others= occurs twice, expected it once"),
     ] {
         let error = text.parse::<Machine>().unwrap_err().to_string();
         assert!(error.starts_with(why), "{error}");

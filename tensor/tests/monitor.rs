@@ -161,7 +161,7 @@ fn torch_s_names_say_the_same() {
         assert_eq!(cuda::device_memory_used()?, gpu.memory_used);
         let (free, total) = cuda::mem_get_info()?;
         assert_eq!(total - free, gpu.memory_used);
-        assert_eq!(cuda::temperature().unwrap_err().to_string(), "temperature: not known of this GPU");
+        assert_eq!(cuda::temperature().unwrap_err().to_string(), "temperature: unknown for this GPU");
         let text = cuda::list_gpu_processes()?;
         assert!(text.starts_with(
             "GPU:0\nprocess       2112 uses     1024.000 MB GPU memory\nprocess       4242 uses "

@@ -177,7 +177,7 @@ fn functions_of_images_take_options_by_value_and_refuse_those_of_a_layer() -> Re
         assert_eq!(
             error.to_string(),
             format!(
-                "conv2d takes its weight and its bias as they are: the option `{option}` is for nn::Conv2d, which makes them"
+                "conv2d gets its weight and bias as arguments: the option `{option}` is for nn::Conv2d, which creates them"
             )
         );
     }

@@ -342,7 +342,7 @@ impl Function<1> for Confused {
 
 #[test]
 fn a_function_of_the_users_own_that_errs_gets_an_error() -> Result<()> {
-    for (mistake, message) in [(0, "asks for 2 saved tensors, but saved 1"), (1, "it saved as None")] {
+    for (mistake, message) in [(0, "requests 2 saved tensors, but saved 1"), (1, "it saved as None")] {
         let error = Confused(mistake).apply([&leaf(&[1.0])?])?.sum()?.backward().unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }

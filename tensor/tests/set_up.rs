@@ -164,12 +164,12 @@ fn builds_and_ways_are_read_as_they_are_written_and_refused_in_one_line() {
         assert_eq!(text.parse::<GpuSpec>().unwrap().to_string(), text);
     }
     for (text, why) in [
-        ("sim:t4,build=cu99", "after build=, 'cu99' is no build, expected cu126 or cu130"),
-        ("sim:t4,build=", "after build=, '' is no build, expected cu126 or cu130"),
-        ("sim:t4,build=cu126,build=cu126", "build= is given twice, expected it once"),
+        ("sim:t4,build=cu99", "after build=, unknown build 'cu99', expected cu126 or cu130"),
+        ("sim:t4,build=", "after build=, unknown build '', expected cu126 or cu130"),
+        ("sim:t4,build=cu126,build=cu126", "build= occurs twice, expected it once"),
         ("sim:t4x2,p2p=slow", "after p2p=, expected broken or off, but got 'slow'"),
         ("sim:t4x2,p2p=", "after p2p=, expected broken or off, but got ''"),
-        ("sim:t4x2,p2p=off,p2p=broken", "p2p= is given twice, expected it once"),
+        ("sim:t4x2,p2p=off,p2p=broken", "p2p= occurs twice, expected it once"),
         ("sim:t4,p2p=broken", "p2p=broken needs two GPUs, such as sim:t4x2,p2p=broken"),
         (
             "sim:rtx4090x2,p2p=off",

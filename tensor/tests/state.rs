@@ -371,7 +371,7 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
     let sizes = with(&|_, first| drop(first.insert("exp_avg_sq", Tensor::zeros(&[3]).unwrap())))?;
     let steps = with(&|_, first| drop(first.insert("step", Tensor::zeros(&[2]).unwrap())))?;
     for (state, words) in [
-        (amsgrad, "loaded state dict has amsgrad=True, which Adam does not have here"),
+        (amsgrad, "loaded state dict has amsgrad=True, which Adam does not support here"),
         (no_betas, "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam"),
         (text, "'eps': expected float, found str"),
         (betas, "'betas': expected a pair of numbers, found 1"),
@@ -382,14 +382,14 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
             "size mismatch for exp_avg_sq of parameter 0: copying a state with shape torch.Size([3]), the shape of the \
              parameter is torch.Size([2, 3])",
         ),
-        (steps, "'step' is one number, and not of shape torch.Size([2])"),
+        (steps, "'step' must be one number, but has shape torch.Size([2])"),
         (
             made("SGD")(params.clone())?.state_dict(),
             "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam",
         ),
         (
             made("AdamW")(params.clone())?.state_dict(),
-            "loaded state dict has decoupled_weight_decay=True, which Adam does not have here",
+            "loaded state dict has decoupled_weight_decay=True, which Adam does not support here",
         ),
     ] {
         let mut other = made("Adam")(params.clone())?;

@@ -66,7 +66,7 @@ fn a_stream_is_of_a_gpu_that_is_there() {
         assert!(new.starts_with("CUDA error: invalid device ordinal"));
         assert_eq!([current, default], ["Device index value 1 is out of index range [0, 1)"; 2]);
         let elsewhere = on("sim:t4", gpu);
-        let belongs = "cuda:0 belongs to another machine than the one entered here";
+        let belongs = "cuda:0 does not belong to the machine entered here";
         assert_eq!(of(elsewhere), [belongs; 3]);
     });
     on("none", || {
@@ -128,7 +128,7 @@ fn a_stream_of_another_machine_changes_nothing_here() -> Result<()> {
             text(event.record_on(&own)),
             text(x.record_stream(&strange)),
         ] {
-            assert!(refused.contains("belongs to another machine"), "{refused}");
+            assert!(refused.contains("does not belong to the machine"), "{refused}");
         }
         Ok(())
     })

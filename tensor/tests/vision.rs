@@ -197,21 +197,21 @@ fn broken_files_of_fashion_mnist_are_named_with_what_is_wrong() {
     folder.write(images, &[0x1f, 0x8b, 8, 0, 0, 0]);
     says(
         &folder,
-        "DIR/train-images-idx3-ubyte: expected the magic number 0x00000803, found 0x1f8b0800, as a packed file does: unpack it first",
+        "DIR/train-images-idx3-ubyte: expected the magic number 0x00000803, found 0x1f8b0800, the number of a packed file: unpack it first",
     );
     folder.write(images, &idx(0x803, &[7, 4], &[]));
-    says(&folder, "DIR/train-images-idx3-ubyte: expected 16 bytes of header alone, found 12");
+    says(&folder, "DIR/train-images-idx3-ubyte: expected at least 16 bytes for the header, found 12");
     folder.write(images, &[]);
-    says(&folder, "DIR/train-images-idx3-ubyte: expected 16 bytes of header alone, found 0");
+    says(&folder, "DIR/train-images-idx3-ubyte: expected at least 16 bytes for the header, found 0");
     folder.write(images, &idx(0x803, &[7, 4, 5], &[0; 139]));
     says(
         &folder,
-        "DIR/train-images-idx3-ubyte: expected 156 bytes by its header of sizes [7, 4, 5], found 155",
+        "DIR/train-images-idx3-ubyte: expected 156 bytes for the sizes [7, 4, 5] in its header, found 155",
     );
     folder.write(images, &idx(0x803, &[u32::MAX; 3], &[0; 9]));
     says(
         &folder,
-        "DIR/train-images-idx3-ubyte: expected more than 2⁶⁴ bytes by its header of sizes [4294967295, 4294967295, 4294967295], found 25",
+        "DIR/train-images-idx3-ubyte: expected more than 2⁶⁴ bytes for the sizes [4294967295, 4294967295, 4294967295] in its header, found 25",
     );
     folder.write(images, &idx(0x803, &[0, 4, 5], &[]));
     says(&folder, "DIR/train-images-idx3-ubyte: expected images, found 0 of 4 × 5");
@@ -251,7 +251,7 @@ fn a_pipe_is_no_file_and_a_wrong_file_of_any_length_is_not_read() {
     long(&folder, "train-images-idx3-ubyte");
     says(
         &folder,
-        "DIR/train-images-idx3-ubyte: expected 156 bytes by its header of sizes [7, 4, 5], found 1099511627776",
+        "DIR/train-images-idx3-ubyte: expected 156 bytes for the sizes [7, 4, 5] in its header, found 1099511627776",
     );
     pipe(&folder, "train-images-idx3-ubyte");
 }
@@ -261,7 +261,7 @@ fn a_folder_without_images_is_told_what_was_looked_for() {
     let folder = Folder::new("empty");
     says(
         &folder,
-        "DIR: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST (train-images-idx3-ubyte, …) is there",
+        "DIR: found neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST (train-images-idx3-ubyte, …)",
     );
     folder.write("cifar-10-binary.tar.gz", b"\x1f\x8b");
     says(&folder, "DIR/cifar-10-binary.tar.gz: unpack it first, with tar -xzf");
@@ -270,16 +270,14 @@ fn a_folder_without_images_is_told_what_was_looked_for() {
     assert!(missing.ends_with("none: there is no such folder"), "{missing}");
     folder.write("file", b"");
     let file = vision::open(Some(&folder.0.join("file"))).err().unwrap().to_string();
-    assert!(file.ends_with("file: a file: the folder around it is needed"), "{file}");
+    assert!(file.ends_with("file: this is a file: name its folder"), "{file}");
     let error = Images::cifar10(&folder.0, true).err().unwrap().to_string();
     assert!(error.ends_with(
-        "CIFAR-10 is not there: looked for cifar-10-batches-bin/data_batch_1.bin and for data_batch_1.bin itself"
+        "CIFAR-10 not found: looked for cifar-10-batches-bin/data_batch_1.bin and for data_batch_1.bin itself"
     ));
     let error = Images::mnist(&folder.0, false).err().unwrap().to_string();
     assert!(
-        error.ends_with(
-            "MNIST is not there: looked for t10k-images-idx3-ubyte in it, in raw and in MNIST/raw"
-        )
+        error.ends_with("MNIST not found: looked for t10k-images-idx3-ubyte in it, in raw and in MNIST/raw")
     );
 }
 
@@ -291,7 +289,7 @@ fn options_that_make_no_sense_are_refused() -> Result<()> {
     for (mean, std) in [(vec![0.5], vec![0.5; 3]), (vec![0.5; 3], vec![0.5, 0.0, 0.5])] {
         let images = Images::synthetic(Default::default())?;
         let error = images.with_transform(Transform::Normalize { mean, std }).err().unwrap().to_string();
-        assert!(error.starts_with("images of 3 channels are normalised by 3 means"), "{error}");
+        assert!(error.starts_with("images with 3 channels need 3 means"), "{error}");
     }
     Ok(())
 }

@@ -77,10 +77,10 @@ fn a_card() {
         "        GPU0    GPU1    GPU2\nGPU0     X      NV2     SYS\nGPU1    NV2      X      SYS\nGPU2    SYS     SYS      X"
     );
     let error = nvml_topology(&["00000000:01:00.0".to_owned()]).unwrap_err();
-    assert!(error.starts_with("NVML does not know the GPU at 00000000:01:00.0: "), "{error}");
+    assert!(error.starts_with("NVML finds no GPU at 00000000:01:00.0: "), "{error}");
 
     let error = nvml_gpu("00000000:01:00.0").unwrap_err();
-    assert!(error.starts_with("NVML does not know the GPU at 00000000:01:00.0: "), "{error}");
+    assert!(error.starts_with("NVML finds no GPU at 00000000:01:00.0: "), "{error}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_missing_library_is_a_finding() {
 #[ignore = "run by a_missing_library_is_a_finding"]
 fn no_card() {
     let error = nvml_gpu(CARD).unwrap_err();
-    assert!(error.starts_with("NVML cannot be used: ") || error.starts_with("NVML does not know"), "{error}");
+    assert!(error.starts_with("NVML cannot be used: ") || error.starts_with("NVML finds no GPU"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     if error.starts_with("NVML cannot be used: ") {
         assert_eq!(nvml_versions(), Versions::default());

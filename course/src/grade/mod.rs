@@ -91,7 +91,7 @@ pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
     }
     if found.is_class && asked.format == Format::Result && asked.output.is_none() {
         return Err(wrong(
-            "a class has a result.json for each student: name a folder for them with --output DIR",
+            "a class has a result.json for each student: name a folder for these files with --output DIR",
         ));
     }
     let columns = columns(&found, &submitted, chosen.is_some(), asked.of_final.is_some(), &is_chosen);
@@ -138,9 +138,9 @@ fn nothing_to_grade(folder: &Path, found: &Submissions, submitted: &BTreeSet<&st
     let other = found.notes.first().map(|note| format!(": {note}")).unwrap_or_default();
     match other.is_empty() {
         true => format!(
-            "{name} has no exercise in it: the files are named like 02-batch.rs, and lie there or in a folder for each student"
+            "{name} has no exercises: expected files such as 02-batch.rs, in the folder or in a folder for each student"
         ),
-        false => format!("{name} has no exercise in it{other}"),
+        false => format!("{name} has no exercises{other}"),
     }
 }
 
@@ -180,7 +180,8 @@ fn graded(place: &Workplace, asked: &Asked, found: Submissions, columns: Vec<Col
     to_stderr(&format!("graded with --seed {seed}\n"));
     if !can_confine() {
         to_stderr(
-            "warning: this system has no Landlock to keep a run in a folder of its own, so code that writes files is refused\n",
+            "warning: this system has no Landlock to confine each run to its own folder, so code that writes \
+             files is refused\n",
         );
     }
     let start = Instant::now();

@@ -47,7 +47,7 @@ pub fn page(class: &Class) -> String {
 }
 
 fn student_table(class: &Class) -> String {
-    let mut html = "<h2>Where each student is</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Where each student is\">\n<table>\n<thead>\n<tr><th scope=\"col\">Student</th><th scope=\"col\">Passed</th>".to_owned();
+    let mut html = "<h2>Progress of each student</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Progress of each student\">\n<table>\n<thead>\n<tr><th scope=\"col\">Student</th><th scope=\"col\">Passed</th>".to_owned();
     for column in &class.columns {
         html += &format!("<th scope=\"col\" title=\"{}\">{}</th>", escape(column.title), escape(column.id));
     }
@@ -96,10 +96,10 @@ fn mistakes(class: &Class) -> String {
     let common = class.common();
     let mut html = "<h2>Mistakes, the most common first</h2>\n".to_owned();
     if common.is_empty() {
-        return html + "<p>None: all that was handed in is right.</p>\n";
+        return html + "<p>None: everything handed in is right.</p>\n";
     }
     let most = common.iter().map(|one| one.students.len()).max().unwrap_or(1);
-    html += "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Mistakes\">\n<table>\n<thead>\n<tr><th scope=\"col\">Exercise</th><th scope=\"col\">Diagnosis</th><th scope=\"col\">Students</th><th scope=\"col\">What it says, and to whom</th></tr>\n</thead>\n<tbody>\n";
+    html += "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Mistakes\">\n<table>\n<thead>\n<tr><th scope=\"col\">Exercise</th><th scope=\"col\">Diagnosis</th><th scope=\"col\">Students</th><th scope=\"col\">Message, and its students</th></tr>\n</thead>\n<tbody>\n";
     for one in &common {
         let diagnosis = one.label();
         html += &format!(

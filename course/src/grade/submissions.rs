@@ -93,7 +93,7 @@ pub fn collect(folder: &Path, ids: &[&'static str]) -> Submissions {
             Some(student) => by_student.entry(student.key()).or_default().push((student, file)),
             None => submissions
                 .notes
-                .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
+                .push(format!("{} is not graded: its name contains no student", shown(folder, &file.path))),
         }
     }
     // A student without files to grade still belongs to the class.
@@ -137,7 +137,10 @@ pub fn collect(folder: &Path, ids: &[&'static str]) -> Submissions {
         }
     }
     submissions.notes.extend(others.iter().take(20).map(|path| {
-        format!("{} is not graded: its name has to have an exercise's id in it, such as 02-batch, and to end in .rs", shown(folder, path))
+        format!(
+            "{} is not graded: its name must contain the id of an exercise, such as 02-batch, and end in .rs",
+            shown(folder, path)
+        )
     }));
     if others.len() > 20 {
         submissions.notes.push(format!("{} more such files", others.len() - 20));

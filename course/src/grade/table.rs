@@ -70,7 +70,7 @@ impl Class {
     pub fn summary(&self) -> String {
         let [a, b, c] = self.seeds;
         format!(
-            "{}, {}, {} of them different, checked in {:.0} s with the seeds {a}, {b} and {c} (--seed {} makes them again)",
+            "{}, {}, {} of them different, checked in {:.0} s with the seeds {a}, {b} and {c} (--seed {} repeats them)",
             count(self.students.len(), "student", "students"),
             count(self.files, "file", "files"),
             self.different,
@@ -136,7 +136,7 @@ impl Class {
             }
             told += &format!("{}\n", line.trim_end());
         }
-        told += "\nok: passed, no: not right, -: not handed in, late: the name of the file says so\n";
+        told += "\nok: passed, no: not passed, -: not handed in, late: marked late in the name of the file\n";
         let common = self.common();
         if !common.is_empty() {
             told += "\nMistakes, the most common first\n\n";

@@ -32,7 +32,10 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     let folder =
         &std::path::absolute(folder).map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
     if root().starts_with(folder) {
-        return Err(wrong(format!("{}: the checkout is in this folder: name another one", folder.display())));
+        return Err(wrong(format!(
+            "{}: this folder contains the checkout: choose another folder",
+            folder.display()
+        )));
     }
     let is_free = match fs::read_dir(folder) {
         Ok(mut entries) => folder.join(MARK).is_file() || entries.next().is_none(),
@@ -40,7 +43,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     };
     if !is_free {
         return Err(wrong(format!(
-            "{}: this folder has files in it that are no pack: name another one, or an empty one",
+            "{}: this folder has files that are not part of a pack: choose a new or empty folder",
             folder.display()
         )));
     }
@@ -49,7 +52,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     fs::write(folder.join(MARK), "A pack of To Device.\n").map_err(|error| cannot(folder, error))?;
 
-    step("The book, and what runs in its pages");
+    step("The book, and the modules of its pages");
     let mut build = cargo();
     build.args(["run", "--bin", "book", "--", "build", "--dest-dir"]).arg(folder.join(BOOK));
     if no_player {
@@ -58,7 +61,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     run(build.current_dir(root()))?;
     let server = server(folder)?;
     if with_rust {
-        step("The workspace, with the crates of others");
+        step("The workspace, with its dependencies");
         let workspace = folder.join(WORKSPACE);
         workspace::copy(&workspace)?;
         workspace::vendor(&workspace)?;
@@ -75,12 +78,14 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
         let workspace = bytes_in(&folder.join(WORKSPACE));
         parts.push((WORKSPACE.to_owned(), workspace));
     }
-    let mut output = "\nThe pack is there:\n".to_owned();
+    let mut output = "\nThe pack is complete:\n".to_owned();
     for (part, bytes) in &parts {
         output +=
             &format!("  {:>6} MB  {}\n", bytes.div_ceil(1_000_000), crate::show::name(&folder.join(part)));
     }
-    to_stdout(&format!("{output}Copy the folder to each laptop; its READ-ME.txt says how to begin.\n"));
+    to_stdout(&format!(
+        "{output}Copy the folder to each laptop. Its READ-ME.txt explains the first steps.\n"
+    ));
     Ok(())
 }
 
@@ -92,7 +97,7 @@ fn sizes(with_rust: bool) -> String {
     ];
     if with_rust {
         parts.push((OF_SOURCES, "the sources of the course, without its tests"));
-        parts.push((OF_CRATES, "the crates of others"));
+        parts.push((OF_CRATES, "the dependencies"));
         parts.push((OF_TARGET, "all of it compiled, for computers like this one with the same Rust"));
     }
     let mut output = "The pack will take about\n".to_owned();
@@ -102,10 +107,10 @@ fn sizes(with_rust: bool) -> String {
     let sum: u64 = parts.iter().map(|part| part.0).sum();
     output += &format!("  {sum:>6} MB  in all\n");
     let more = if with_rust {
-        "Making it takes some minutes, and a network for crates that are not on this computer yet.\n"
+        "It takes a few minutes, and a network to download missing crates.\n"
     } else {
-        "Making it takes some minutes, and a network for crates that are not on this computer yet. With --rust it also has what those need who \
-         work in a terminal.\n"
+        "It takes a few minutes, and a network to download missing crates. With --rust it also includes the \
+         workspace, for work in a terminal.\n"
     };
     output + &crate::show::text(more, "")
 }
@@ -123,7 +128,7 @@ fn run(command: &mut Command) -> Result<(), Stop> {
     let status = command.status().map_err(|error| failed(format!("cargo: {error}")))?;
     match status.success() {
         true => Ok(()),
-        false => Err(failed("the pack is not whole: the command above failed")),
+        false => Err(failed("the pack is incomplete: the command above failed")),
     }
 }
 
@@ -145,23 +150,23 @@ fn readme_text(server: &str, with_rust: bool) -> String {
     let mut output = format!(
         "To Device: GPU computing for deep learning, hands on, in Rust\n\n\
          This folder needs no network.\n\n\
-         To read, to run the labs and to do the exercises in the page\n\n    {dot}{server} serve --pages {BOOK}\n\n\
-         in this folder, and open http://127.0.0.1:3000 in a browser. You need no Rust. The program is for {os} on {arch}. On another\n\
-         computer any server of files does, such as\n\n    python3 -m http.server 3000 --bind 127.0.0.1 --directory {BOOK}\n\n\
+         To read, run the labs, and do the exercises in the browser: in this folder, run\n\n    {dot}{server} serve --pages {BOOK}\n\n\
+         and open http://127.0.0.1:3000. You need no Rust. The program is for {os} on {arch}. On another\n\
+         computer, use any file server, such as\n\n    python3 -m http.server 3000 --bind 127.0.0.1 --directory {BOOK}\n\n\
          To serve a room from one computer\n\n    {dot}{server} serve --pages {BOOK} --listen 192.168.1.20\n\n\
-         with the address of that computer. Everybody opens http://192.168.1.20:3000. Over such an address a browser keeps no pages\n\
-         for later, and a button that copies shows the text instead.\n",
+         with the address of that computer. Everybody opens http://192.168.1.20:3000. At such an address, the browser stores no pages\n\
+         for offline use, and a copy button shows the text instead.\n",
         os = std::env::consts::OS,
         arch = std::env::consts::ARCH,
     );
     if with_rust {
         output += &format!(
             "\nTo work in a terminal, with Rust\n\n    cd {WORKSPACE}\n    cargo course\n\n\
-             {WORKSPACE} has the labs and the exercises, the crates of others, and all of it compiled by {}.\n\
-             The first command compiles the course's own program once more, which takes some seconds.\n\
-             With another Rust all of it is compiled once more, which takes some minutes and no network.\n\
-             Copy the folder with its times, as cp -a, rsync -a and archives do. If they are lost, `find target -exec touch {{}} +` in\n\
-             {WORKSPACE} keeps it from being compiled once more.\n",
+             {WORKSPACE} has the labs, the exercises, and the dependencies, all compiled by {}.\n\
+             The first command compiles the course's program again, which takes a few seconds.\n\
+             Another version of Rust compiles everything again, which takes a few minutes and no network.\n\
+             Keep the times of the files when you copy the folder, as cp -a, rsync -a, and archives do. If they are lost,\n\
+             `find target -exec touch {{}} +` in {WORKSPACE} avoids another compilation.\n",
             rustc_version()
         );
     }

@@ -191,7 +191,7 @@ pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     let mut text = fs::read_to_string(&config).map_err(|error| cannot(&config, error))?;
     text += "\n# This workspace is complete: nothing is fetched.\n[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
              [source.vendored-sources]\ndirectory = \"vendor\"\n\n[net]\noffline = true\n\n\
-             # Those of others are not told what this Rust would write otherwise.\n[build]\nrustflags = [\"--cap-lints\", \"allow\"]\n";
+             # Newer lints do not stop the dependencies.\n[build]\nrustflags = [\"--cap-lints\", \"allow\"]\n";
     fs::write(&config, text).map_err(|error| cannot(&config, error))?;
     let manifest = workspace.join("Cargo.toml");
     let mut text = fs::read_to_string(&manifest).map_err(|error| cannot(&manifest, error))?;

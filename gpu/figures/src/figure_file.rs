@@ -138,33 +138,34 @@ pub fn parse<S: FigureSet>(path: &str, text: &str) -> Result<S, String> {
     });
     let mut lines = lines.map(|(number, line, source)| match line.split_once('=') {
         Some((name, value)) => Ok((number, name.trim(), value.trim(), source)),
-        None => Err(format!("line {number} is not of the form name = value")),
+        None => Err(format!("line {number} must have the form name = value")),
     });
 
     let base = match lines.next().transpose()? {
         Some((_, "like", key, _)) => {
             let base = S::built_in().iter().find(|set| set.key() == key);
-            base.ok_or_else(|| format!("like is one of {}", keys::<S>()))?
+            base.ok_or_else(|| format!("like must be one of {}", keys::<S>()))?
         }
-        _ => return Err(format!("it begins with like = and one of {}", keys::<S>())),
+        _ => return Err(format!("it must begin with like = and one of {}", keys::<S>())),
     };
     let mut set = S::clone(base).with_key(leak(path));
     let mut seen = vec!["like"];
     for line in lines {
         let (number, name, value, source) = line?;
         if seen.contains(&name) {
-            return Err(format!("line {number}: {name} is there twice"));
+            return Err(format!("line {number}: {name} occurs twice"));
         }
         seen.push(name);
         if let Some(taken) = set.set_word(name, leak(value)) {
             taken.map_err(|wrong| format!("line {number}: {wrong}"))?;
             continue;
         }
-        let unknown = || format!("line {number}: '{name}' is no figure; they are {}", S::NAMES.join(", "));
+        let unknown =
+            || format!("line {number}: unknown figure '{name}', expected one of {}", S::NAMES.join(", "));
         let figure = set.figure_mut(name).ok_or_else(unknown)?;
         let least = if S::may_be_zero(name) { 0.0 } else { f64::MIN_POSITIVE };
         let value = value.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= least);
-        let value = value.ok_or_else(|| format!("line {number}: {name} is no positive number"))?;
+        let value = value.ok_or_else(|| format!("line {number}: {name} must be a positive number"))?;
         let status = if source.starts_with("assumed") { Status::Guess } else { Status::Measured };
         let source = if source.is_empty() { "a file of the user's" } else { leak(source) };
         *figure = Figure { value, unit: figure.unit, source, status };

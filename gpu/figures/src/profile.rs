@@ -120,12 +120,12 @@ impl FigureSet for Profile {
             "name" => return Some(Err("the name is empty".to_owned())),
             "link" => match value.parse() {
                 Ok(link) => self.link = link,
-                Err(expected) => return Some(Err(format!("link is one of {expected}"))),
+                Err(expected) => return Some(Err(format!("link must be one of {expected}"))),
             },
             "capability" => {
                 match value.split_once('.').map(|(major, minor)| (major.parse(), minor.parse())) {
                     Some((Ok(major), Ok(minor))) => (self.major, self.minor) = (major, minor),
-                    _ => return Some(Err("capability is of the form 9.0".to_owned())),
+                    _ => return Some(Err("capability must have the form 9.0".to_owned())),
                 }
             }
             _ => return None,

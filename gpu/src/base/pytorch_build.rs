@@ -105,7 +105,7 @@ impl FromStr for Build {
 
     fn from_str(text: &str) -> Result<Build, GpuError> {
         let known = BUILDS.iter().find(|build| build.name == text).copied();
-        known.ok_or_else(|| GpuError::custom(format!("'{text}' is no build, expected {}", Build::NAMES)))
+        known.ok_or_else(|| GpuError::custom(format!("unknown build '{text}', expected {}", Build::NAMES)))
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         }
         for wrong in ["", "cu", "cu125", "CU126", "12.6"] {
             let error = wrong.parse::<Build>().unwrap_err().to_string();
-            assert_eq!(error, format!("'{wrong}' is no build, expected cu126 or cu130"));
+            assert_eq!(error, format!("unknown build '{wrong}', expected cu126 or cu130"));
         }
     }
 }

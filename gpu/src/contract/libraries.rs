@@ -41,11 +41,11 @@ pub trait Libraries: Driver {
         _source: &KernelSource<'_>,
         _interpreter: Option<&dyn KernelInterpreter>,
     ) -> DriverResult<KernelId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+        Err(DriverError::of_compiler("this driver cannot compile kernels", None))
     }
     /// Queues a kernel that was compiled for the stream's device.
     fn launch_compiled(&self, _stream: StreamId, _launch: CompiledLaunch) -> DriverResult<OpId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+        Err(DriverError::of_compiler("this driver cannot compile kernels", None))
     }
 
     /// Returns cuDNN's version, 91900 for 9.19.0. `None` without convolutions.
@@ -78,7 +78,7 @@ pub trait Libraries: Driver {
     }
     /// Takes part in a collective (`ncclAllReduce` and others), which begins when all processes have reached it.
     fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
-        let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
+        let message = "collectives between real GPUs need NCCL, which this crate does not support yet";
         Err(DriverError { code: 0, name: "NCCL", message, detail: None })
     }
     /// Returns the duration of a collective with `_bytes` bytes of input per process, if it is known in advance.

@@ -43,23 +43,23 @@ fn what_a_file_names_replaces_the_figures_of_another_set() {
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
     let wrong = [
-        ("", "it begins with like = and one of laptop, pytorch"),
-        ("launch = 5", "it begins with like = and one of laptop, pytorch"),
-        ("like = desktop", "like is one of laptop, pytorch"),
-        ("like = laptop\n\nfast", "line 3 is not of the form name = value"),
-        ("like = laptop\nlaunch = 5\nlaunch = 6", "line 3: launch is there twice"),
-        ("like = laptop\nlike = laptop", "line 2: like is there twice"),
-        ("like = laptop\nlaunch = fast", "line 2: launch is no positive number"),
-        ("like = laptop\nlaunch = 0", "line 2: launch is no positive number"),
-        ("like = laptop\nlaunch = -3", "line 2: launch is no positive number"),
-        ("like = laptop\nlaunch = inf", "line 2: launch is no positive number"),
-        ("like = laptop\nnode = -1", "line 2: node is no positive number"),
+        ("", "it must begin with like = and one of laptop, pytorch"),
+        ("launch = 5", "it must begin with like = and one of laptop, pytorch"),
+        ("like = desktop", "like must be one of laptop, pytorch"),
+        ("like = laptop\n\nfast", "line 3 must have the form name = value"),
+        ("like = laptop\nlaunch = 5\nlaunch = 6", "line 3: launch occurs twice"),
+        ("like = laptop\nlike = laptop", "line 2: like occurs twice"),
+        ("like = laptop\nlaunch = fast", "line 2: launch must be a positive number"),
+        ("like = laptop\nlaunch = 0", "line 2: launch must be a positive number"),
+        ("like = laptop\nlaunch = -3", "line 2: launch must be a positive number"),
+        ("like = laptop\nlaunch = inf", "line 2: launch must be a positive number"),
+        ("like = laptop\nnode = -1", "line 2: node must be a positive number"),
     ];
     for (text, message) in wrong {
         assert_eq!(parse::<HostProfile>("a.host", text).unwrap_err(), message, "{text}");
     }
     let unknown = parse::<HostProfile>("a.host", "like = laptop\nwarp = 9").unwrap_err();
-    assert!(unknown.starts_with("line 2: 'warp' is no figure; they are launch, "), "{unknown}");
+    assert!(unknown.starts_with("line 2: unknown figure 'warp', expected one of launch, "), "{unknown}");
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn a_file_may_name_the_card_and_its_generation() {
     assert_eq!(card.set_word("capability", "8.6"), Some(Ok(())));
     assert_eq!((card.name, card.major, card.minor), ("My card", 8, 6));
     assert_eq!(card.set_word("name", ""), Some(Err("the name is empty".to_owned())));
-    let wrong = Some(Err("capability is of the form 9.0".to_owned()));
+    let wrong = Some(Err("capability must have the form 9.0".to_owned()));
     assert_eq!(["9", "9.", "a.b"].map(|text| card.set_word("capability", text) == wrong), [true; 3]);
     assert_eq!(card.set_word("link", "NV4"), Some(Ok(())));
     assert_eq!(card.link, Link::Nv(4));
-    let wrong = "link is one of PIX, PXB, PHB, NODE, SYS, or NV and a number".to_owned();
+    let wrong = "link must be one of PIX, PXB, PHB, NODE, SYS, or NV and a number".to_owned();
     assert_eq!(card.set_word("link", "fast"), Some(Err(wrong)));
     assert_eq!(card.set_word("warp", "9"), None);
 }

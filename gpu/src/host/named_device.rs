@@ -142,7 +142,7 @@ mod tests {
             );
         }
         // PyTorch accepts other device types. It also reads this index as -128.
-        assert_eq!(says("mps:0"), "this crate has cpu and cuda devices, and no mps devices");
+        assert_eq!(says("mps:0"), "this crate supports cpu and cuda devices, not mps devices");
         assert_eq!(says("cuda:128"), "Invalid device string: 'cuda:128'");
         let list = says("gpu");
         for kind in OTHER_TYPES {

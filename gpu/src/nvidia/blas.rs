@@ -100,7 +100,7 @@ fn operand(strides: [usize; 2], sizes: [usize; 2]) -> DriverResult<(Operation, c
         // Rows without gaps are, in column-major order, the required transpose.
         [row, 1] => Ok((Operation::CUBLAS_OP_N, leading(row, sizes[1])?)),
         [1, column] => Ok((Operation::CUBLAS_OP_T, leading(column, sizes[0])?)),
-        _ => Err(library("cuBLAS", "the matrix has gaps both ways", format!("strides {strides:?}"))),
+        _ => Err(library("cuBLAS", "the matrix has gaps in both dimensions", format!("strides {strides:?}"))),
     }
 }
 

@@ -59,11 +59,8 @@ fn target(capability: u32) -> DriverResult<Target> {
             Ok(Target { option: format!("--gpu-architecture=compute_{known}"), machine_code: false })
         }
         None => {
-            let detail = format!(
-                "it compiles for no GPU of compute capability {}.{}",
-                capability / 10,
-                capability % 10
-            );
+            let detail =
+                format!("it does not support compute capability {}.{}", capability / 10, capability % 10);
             Err(library("NVRTC", "the GPU is too old for this NVRTC", detail))
         }
     }

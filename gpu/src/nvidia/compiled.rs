@@ -37,7 +37,7 @@ impl Nvidia {
         let sizes = unsafe { api::parameter_sizes(function) };
         if let Some(sizes) = sizes.filter(|sizes| sizes != source.parameters) {
             let detail = format!(
-                "those of {} are of {:?} bytes in its text, and of {sizes:?} bytes once compiled",
+                "the parameters of {} have {:?} bytes in the source, and {sizes:?} bytes once compiled",
                 source.name, source.parameters
             );
             return Err(DriverError::of_compiler("the parameters cannot be read", Some(detail)));

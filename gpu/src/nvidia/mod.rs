@@ -334,7 +334,7 @@ impl NvidiaDevice {
         let more = launched.len().saturating_sub(TOLD);
         let more = if more > 0 { format!(" and {more} before them") } else { String::new() };
         (!told.is_empty())
-            .then(|| format!("launched and not yet waited for, the latest first: {}{more}", told.join(", ")))
+            .then(|| format!("launched and not yet synchronized, latest first: {}{more}", told.join(", ")))
     }
 }
 

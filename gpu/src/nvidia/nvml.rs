@@ -300,8 +300,8 @@ impl NvmlDevice {
         let (card, out) = (self.handle, &mut place);
         let name = "nvmlDeviceGetNvLinkRemotePciInfo_v2";
         self.nvml.check(call!(self.nvml, name, (card: *mut c_void, link: c_uint, out: *mut PciInfo))?)?;
-        let bus_id =
-            CStr::from_bytes_until_nul(&place.bus_id).map_err(|_| "a text without an end".to_owned())?;
+        let bus_id = CStr::from_bytes_until_nul(&place.bus_id)
+            .map_err(|_| "a string without a terminator".to_owned())?;
         Ok(bus_id.to_string_lossy().into_owned())
     }
 
@@ -346,6 +346,6 @@ fn is_on(answer: c_uint) -> bool {
 fn text(write: impl Fn(*mut c_char, c_uint) -> Result<(), String>) -> Result<String, String> {
     let mut room = [0u8; 256];
     write(room.as_mut_ptr().cast(), room.len() as c_uint)?;
-    let text = CStr::from_bytes_until_nul(&room).map_err(|_| "a text without an end".to_owned())?;
+    let text = CStr::from_bytes_until_nul(&room).map_err(|_| "a string without a terminator".to_owned())?;
     Ok(text.to_string_lossy().into_owned())
 }

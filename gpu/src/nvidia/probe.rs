@@ -112,9 +112,9 @@ fn look() -> Probe {
         // The loader may find another version first, by a name without a version.
         match (NVRTC.versions)(cuda).contains(&(major.max(0) as u32)) {
             true => Ok(format!("{major}.{minor}")),
-            false => Err(format!(
-                "the loader finds version {major}.{minor} first, which does not go with the driver"
-            )),
+            false => {
+                Err(format!("the loader finds version {major}.{minor} first, which does not fit the driver"))
+            }
         }
     });
     let cublas = look_for(CUBLAS, cuda, "nvidia-cublas-cu12", || unsafe {
@@ -179,11 +179,11 @@ fn look_for_driver() -> Result<(u32, Vec<DeviceProperties>), (DriverTrouble, Str
         check(cuDriverGetVersion(&mut version)).map_err(fails)?;
         if version < 12_000 {
             let known = format!("{}.{}", version / 1000, version % 1000 / 10);
-            return Err(too_old(format!("it runs CUDA {known}, and 12.0 is needed")));
+            return Err(too_old(format!("it supports CUDA {known}, and 12.0 is needed")));
         }
         check(cuDeviceGetCount(&mut count)).map_err(fails)?;
         if count == 0 {
-            return Err((DriverTrouble::NoGpu, "the NVIDIA driver shows no GPU".to_owned()));
+            return Err((DriverTrouble::NoGpu, "the NVIDIA driver finds no GPU".to_owned()));
         }
         let devices: Result<_, _> = (0..count).map(device_properties).collect();
         Ok((version as u32, devices.map_err(fails)?))

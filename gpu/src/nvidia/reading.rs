@@ -14,12 +14,12 @@ fn card(bus_id: &str) -> Result<NvmlDevice, String> {
     let place = CString::new(bus_id).map_err(|error| error.to_string());
     place
         .and_then(|place| nvml.card(&place))
-        .map_err(|error| format!("NVML does not know the GPU at {bus_id}: {error}"))
+        .map_err(|error| format!("NVML finds no GPU at {bus_id}: {error}"))
 }
 
 pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     let card = card(bus_id)?;
-    let memory = card.memory().map_err(|error| format!("NVML does not tell the memory: {error}"))?;
+    let memory = card.memory().map_err(|error| format!("NVML does not report the memory: {error}"))?;
     let rates = card.utilization().ok();
     let bytes = |way| Some(1000 * u64::from(card.pcie_throughput(way).ok()?));
     Ok(Gpu {
@@ -65,9 +65,9 @@ pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
     for from in 0..cards.len() {
         for to in 0..cards.len() {
             let way = if from == to { Ok(Link::X) } else { link(from, to) };
-            links.push(
-                way.map_err(|error: String| format!("NVML does not tell how GPUs are connected: {error}"))?,
-            );
+            links.push(way.map_err(|error: String| {
+                format!("NVML does not report the connections of the GPUs: {error}")
+            })?);
         }
     }
     Ok(Topology::new(cards.len(), |from, to| links[from * cards.len() + to]))

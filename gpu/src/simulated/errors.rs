@@ -16,14 +16,14 @@ pub(super) const fn out_of_memory() -> DriverError {
 
 /// The profile has enough memory, but the computer does not.
 pub(super) fn out_of_host_memory(bytes: usize) -> DriverError {
-    let detail = format!("this computer cannot give the {bytes} bytes that the simulated memory needs");
+    let detail = format!("this computer cannot provide the {bytes} bytes of the simulated memory");
     DriverError { detail: Some(detail), ..out_of_memory() }
 }
 
 /// The computer has no memory for a simulated kernel's workspace, which hardware does not need.
 pub(super) fn out_of_host_memory_in(kernel: &str, bytes: usize) -> DriverError {
     let detail =
-        format!("this computer cannot give the {bytes} bytes that the simulated kernel {kernel} works in");
+        format!("this computer cannot provide the {bytes} bytes that the simulated kernel {kernel} needs");
     DriverError { detail: Some(detail), ..out_of_memory() }
 }
 

@@ -37,7 +37,8 @@ impl Simulated {
         interpreter: Option<&dyn KernelInterpreter>,
     ) -> DriverResult<KernelId> {
         let Some(interpreter) = interpreter else {
-            let message = "a simulated GPU has no compiler; lab-12 brings one, and --gpu real has NVIDIA's";
+            let message =
+                "a simulated GPU has no compiler; lab-12 includes one, and --gpu real uses NVIDIA's";
             return Err(DriverError::of_compiler(message, None));
         };
         let refused = |log| DriverError::of_compiler("Kernel compilation failed", Some(log));

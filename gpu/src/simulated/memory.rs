@@ -439,7 +439,7 @@ mod tests {
         let block = space.insert(isize::MAX as usize / 2);
         let error = space.bytes(block, 1).unwrap_err();
         assert_eq!((error.code, error.message), (2, "out of memory"));
-        assert!(error.detail.unwrap().contains("this computer cannot give"));
+        assert!(error.detail.unwrap().contains("this computer cannot provide"));
     }
 
     #[test]

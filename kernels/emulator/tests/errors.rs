@@ -20,7 +20,7 @@ error: unknown name `valeu`
  --> my.cu:3:14
   |
 3 |     out[i] = valeu + 1;
-  |              ^^^^^ nothing of this name is known here
+  |              ^^^^^ not found in this scope
   |
 "
     );
@@ -53,11 +53,11 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("__global__ void k(int *p) { delete p; }", "`delete` in device code is not part of the subset"),
         ("int main() { int *p = new int[3]{1, 2, 3}; }", "`new` of arrays with values"),
         ("int main() { goto end; }", "there is no label `end` in this function"),
-        ("int main() { a: a: return 0; }", "the label `a` stands twice"),
+        ("int main() { a: a: return 0; }", "the label `a` is defined twice"),
         ("int main() { try { } catch (...) { } }", "exceptions"),
         (
             "auto f(int n) { if (n < 2) return n; return f(n - 1) + f(n - 2); }\nint main() { int x = 5; return f(x); }",
-            "`f` calls itself: then the types have to be written",
+            "`f` calls itself: write its types explicitly",
         ),
         (
             "__device__ void f() { asm(\"bar.sync 0;\"); }\n__global__ void k() { f(); }",
@@ -88,7 +88,7 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ),
         ("int main() { std::cout << 1; }", "`std::cout` is not part of the subset"),
         ("#include <iostream>\nint main() { int x; std::cin >> x; }", "`std::cin` is not part of the subset"),
-        ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
+        ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, but gets 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
         (

@@ -101,7 +101,7 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
         (
             "__global__ void k(int *o) { while (true) { } }",
             "k<<<1, 1>>>(d)",
-            "Stopped after 400,000,000 warp instructions: the kernel loops for ever, or is too long for this emulator",
+            "Stopped after 400,000,000 warp instructions: the kernel loops forever, or takes too long for this emulator",
             "",
         ),
         (
@@ -138,7 +138,7 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "__global__ void k(int *o) { }",
             "k<<<1, 1025>>>(d)",
             "the launch has an invalid configuration",
-            "1,024 is the most",
+            "the maximum is 1,024",
         ),
         (
             "__global__ void k(int *o) { __shared__ char s[49152]; s[0] = o[0]; o[0] = s[0]; }",

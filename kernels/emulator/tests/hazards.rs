@@ -146,7 +146,7 @@ fn a_barrier_that_a_part_of_a_warp_or_of_the_block_leaves_out_is_found() {
     for (body, note) in [
         (
             "if (threadIdx.x < 48) __syncthreads();",
-            "16 threads have ended in this warp without coming to this barrier",
+            "16 threads have ended in this warp without reaching this barrier",
         ),
         ("if (threadIdx.x >= 48) return; __syncthreads();", "16 threads have ended in this warp"),
         ("if (threadIdx.x == 63) return; __syncthreads();", "1 thread has ended in this warp"),

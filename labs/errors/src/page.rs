@@ -136,12 +136,12 @@ fn inline(text: &str) -> String {
 /// What to say of a text that is no known message, as HTML.
 pub fn unknown(text: &str, pages: &str) -> String {
     if text.trim().is_empty() {
-        return "<p>Paste the message, or all of what was printed.</p>".to_owned();
+        return "<p>Paste the message or the whole output.</p>".to_owned();
     }
     let link = |kind: &&Kind| format!("<a href=\"{pages}{}.html\">{}</a>", kind.id, inline(kind.message));
     let near: Vec<String> = crate::near(text).iter().map(link).collect();
     match near.is_empty() {
-        true => "<p>This message is not known here.</p>".to_owned(),
-        false => format!("<p>This message is not known here. Near to it: {}.</p>", crate::and(&near)),
+        true => "<p>Unknown message.</p>".to_owned(),
+        false => format!("<p>Unknown message. Similar messages: {}.</p>", crate::and(&near)),
     }
 }

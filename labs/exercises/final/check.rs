@@ -78,7 +78,7 @@ pub fn run(
         Compiled::GaveUp(why) => {
             return Ok(Err(Diagnosis::new(
                 "compiler",
-                format!("The compiler made no program of this file: it {why}."),
+                format!("The compiler could not build this file: it {why}."),
             )));
         }
     }

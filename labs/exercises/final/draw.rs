@@ -68,7 +68,7 @@ impl Draw {
         self.numbers.written(&program_text::with(self.seed, self.faults.iter().copied()))
     }
 
-    /// The same with all faults mended.
+    /// The same with all faults fixed.
     pub fn mended(&self) -> String {
         self.numbers.written(&program_text::with(self.seed, []))
     }

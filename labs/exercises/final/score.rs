@@ -24,7 +24,7 @@ pub const WHY_PASS: &str = "You pass with 60 of 100 points. It takes more than m
     that you find yourself are enough, even without the last act.";
 
 /// How points are made.
-pub const HOW_POINTS: &str = "6 points for each fault that you mended, less 6 for each function that you broke; 4 for time, 4 for memory, and \
+pub const HOW_POINTS: &str = "6 points for each fault that you fixed, less 6 for each function that you broke; 4 for time, 4 for memory, and \
     up to 20 for the last act. The last three are measured on `fit`, and count in proportion to the points for faults.";
 
 /// How many times faster than the reference the last act asks for.
@@ -237,7 +237,7 @@ pub fn pace_rows(pace: &Pace) -> Vec<[String; 3]> {
 
 /// The same as a table.
 pub fn table(pace: &Pace) -> String {
-    let heading = ["modelled time of `fit`", "all faults mended", "yours"].map(str::to_owned);
+    let heading = ["modelled time of `fit`", "all faults fixed", "yours"].map(str::to_owned);
     let rows = [heading].into_iter().chain(pace_rows(pace));
     rows.map(|[label, before, after]| format!("{label:<30}{before:>17}{after:>17}\n")).collect()
 }

@@ -90,10 +90,10 @@ pub fn check_by(
             Compiled::Well => run(&program, exercise, "student", cases, &right, own.path()),
             Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise.functions, file, &text, &errors))),
             Compiled::GaveUp(why) => {
-                let says = format!("The compiler made no program of this file: it {why}.");
-                Ok(not_yet(Diagnosis::new("compiler", says).expected("a program after half a second").idea(
-                    "Look for a very large constant, for thousands of brackets or signs within each other, or for a \
-                     computation without end.",
+                let says = format!("The compiler could not build this file: it {why}.");
+                Ok(not_yet(Diagnosis::new("compiler", says).expected("a program within half a second").idea(
+                    "Look for a very large constant, thousands of nested brackets or operators, or an \
+                     endless computation.",
                 )))
             }
         }
@@ -183,7 +183,7 @@ pub(crate) fn compile_error(
             .seen(errors[0].message.replace("module `student`", &format!("`{}`", name.to_string_lossy())))
             .expected(signatures.collect::<Vec<_>>().join(", "))
             .idea(
-                "Change what is in a function as you like, but keep its name, its arguments, what it returns, and `pub`.",
+                "Change the body of a function as you like, but keep its name, its arguments, its return type, and `pub`.",
             );
     };
     let report = Some(first.rendered().to_owned());
@@ -222,7 +222,7 @@ pub fn run(
             let diagnosis = match ended {
                 Ended::OutOfTime => Diagnosis::new("did-not-end", "The code did not end.")
                     .seen(why.unwrap_or_default())
-                    .expected("an end after a few milliseconds"),
+                    .expected("an end within a few milliseconds"),
                 _ => Diagnosis::new(
                     "died",
                     format!(
@@ -230,8 +230,10 @@ pub fn run(
                         why.map_or_else(String::new, |why| format!(": it {why}"))
                     ),
                 )
-                .seen("no word of what it did")
-                .idea("Neither an exit nor a print decides: what your code asked of the machine does."),
+                .seen("no report of its work")
+                .idea(
+                    "The check looks at your code's work on the machine, not at its output or its exit code.",
+                ),
             };
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }
@@ -326,7 +328,8 @@ mod tests {
             "crashed with signal 11 (SIGSEGV)"
         );
         assert!(
-            gave(Ended::Killed(6), "LLVM ERROR: out of memory").contains("more memory than the 2048 MiB")
+            gave(Ended::Killed(6), "LLVM ERROR: out of memory")
+                .contains("more memory than its limit of 2048 MiB")
         );
         assert!(gave(Ended::OutOfTime, "").contains("20 seconds"));
     }

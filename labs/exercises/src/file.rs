@@ -34,8 +34,8 @@ pub fn text(file: &Path) -> Result<Result<String, Diagnosis>, String> {
     match bytes(file) {
         Ok(bytes) => Ok(decoded(&bytes).map(str::to_owned).map_err(|what| {
             wrong(&format!("it is {what}")).idea(
-                "Save it with the encoding UTF-8. PowerShell writes UTF-16 where `>` makes a file; editors ask for the encoding when \
-                 they save a file under another name.",
+                "Save it as UTF-8. In PowerShell, `>` writes UTF-16. Editors offer the encoding when you \
+                 save a file under another name.",
             )
         })),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(format!("{}: {error}", file.display())),

@@ -100,7 +100,7 @@ impl Library {
             }
         }
         Err(format!(
-            "the libraries that exercises are compiled against are not in {}: `cargo build --bin course` builds them",
+            "the libraries for exercises are not in {}: `cargo build --bin course` builds them",
             dependencies.display(),
         ))
     }

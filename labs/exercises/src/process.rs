@@ -136,13 +136,13 @@ impl Ended {
             Ended::OutOfTime => {
                 format!("did not end after {} seconds of computing, or {} in all", limits.cpu, limits.wall)
             }
-            Ended::OutOfDisk => format!("wrote more than {} MiB into files", limits.disk),
-            Ended::OutOfMemory => format!("took more than {} MiB of memory", limits.memory),
+            Ended::OutOfDisk => format!("wrote more than {} MiB to files", limits.disk),
+            Ended::OutOfMemory => format!("used more than {} MiB of memory", limits.memory),
             Ended::Killed(_) | Ended::Badly(_) if memory.iter().any(|words| printed.contains(words)) => {
-                format!("asked for more memory than the {} MiB that it may have", limits.memory)
+                format!("requested more memory than its limit of {} MiB", limits.memory)
             }
             Ended::Killed(_) if printed.contains("overflowed its stack") => "overflowed its stack".to_owned(),
-            Ended::Killed(SIGKILL) => "was killed, as a system does that runs out of memory".to_owned(),
+            Ended::Killed(SIGKILL) => "was killed, probably because the system ran out of memory".to_owned(),
             Ended::Killed(signal) => format!("crashed with signal {signal}{}", name(*signal)),
             Ended::Badly(_) | Ended::Well => return None,
         })

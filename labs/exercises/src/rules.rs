@@ -72,7 +72,7 @@ const MODULES: [&str; 9] = ["process", "fs", "net", "env", "io", "os", "thread",
 /// An exercise may use the function it is about.
 const ALLOWED: [(&str, &str); 1] = [("05-reading", "reset_peak_memory_stats")];
 
-const IDEA: &str = "The check looks at what your code asks of the machine it is given, and at nothing else.";
+const IDEA: &str = "The check looks only at your code's work on its machine.";
 
 /// Rejects code of an exercise that uses one of these names, or other files. `is_confined` says whether the OS confines
 /// the run to its own folder.
@@ -91,7 +91,7 @@ pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagno
         let refused = |what: &str| {
             Err(Diagnosis::new("refused", format!("`{word}` is not allowed in an exercise: {what}."))
                 .seen(format!("`{word}`"))
-                .expected("code that does without")
+                .expected("code without it")
                 .idea(IDEA)
                 .at(Some(*line)))
         };
@@ -101,7 +101,7 @@ pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagno
             return refused(what);
         }
         if !is_confined && WRITERS.contains(&word) {
-            return refused("files, which this system cannot keep in a folder of their own");
+            return refused("files, which this system cannot confine to a folder");
         }
         let is_attribute = before == '[' && after == '=';
         let in_path = in_use || before == PATH || [PATH, '!'].contains(&after) || is_attribute;
@@ -144,7 +144,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
         )
         .seen(text.lines().next().unwrap_or_default())
         .expected("Rust from the first line on")
-        .idea("The compiler does not read such a beginning, so nobody could see what it hides.")
+        .idea("The compiler ignores such a beginning, so it could hide code.")
         .at(Some(1)))
     };
     // An inner attribute also begins with `#!`.

@@ -11,7 +11,7 @@ pub fn ran(case: &Case, seen: &Seen) -> String {
         Ended::Returned(_) => String::new(),
         Ended::Failed { report, .. } => format!("{}\n\n", printable::lines(report)),
         Ended::Panicked { message, .. } => format!("It panicked: {}\n\n", printable::lines(message)),
-        Ended::UsedUp => "It does not end: all operations that a run may ask for are used up.\n\n".to_owned(),
+        Ended::UsedUp => "It does not end: it used all operations that a run may have.\n\n".to_owned(),
     };
     for (label, kind) in [
         ("copies to the GPU", CallKind::ToDevice),

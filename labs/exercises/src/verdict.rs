@@ -151,12 +151,12 @@ impl Seen {
         match &self.ended {
             Ended::Returned(value) => Ok(value),
             Ended::UsedUp => Err(Diagnosis::new("endless", "The code does not end.")
-                .seen(format!("{OPERATIONS} operations, and no end of them"))
-                .idea("Look at what ends each loop.")),
+                .seen(format!("{OPERATIONS} operations without an end"))
+                .idea("Look at the condition that ends each loop.")),
             Ended::Panicked { message, line } if message.starts_with("not yet implemented") => {
                 Err(Diagnosis::new("todo", "There is a todo!() left.")
                     .seen(message)
-                    .idea("Write what the comment beside it asks for.")
+                    .idea("Write the code that the comment beside it describes.")
                     .at(*line))
             }
             Ended::Panicked { message, line } => Err(Diagnosis::new("panic", "The code panics.")

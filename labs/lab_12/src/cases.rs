@@ -47,7 +47,7 @@ impl Case {
 pub fn find(name: &str) -> Result<&'static Case, String> {
     let names = || ALL.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
     let found = ALL.iter().find(|case| case.name == name);
-    found.ok_or_else(|| format!("there is no case `{name}`: there are {}", names()))
+    found.ok_or_else(|| format!("unknown case `{name}`: the cases are {}", names()))
 }
 
 const fn run(setting: &'static str) -> Run {

@@ -37,7 +37,7 @@ fn options(arguments: &[String]) -> Result<Options<'_>, String> {
             "--format" => options.json = is_json(arguments.next().ok_or("`--format` needs a value")?)?,
             _ if argument.starts_with("--format=") => options.json = is_json(&argument["--format=".len()..])?,
             flag if flag.starts_with('-') => {
-                return Err(format!("there is no flag `{flag}` here: there are --show and --format"));
+                return Err(format!("unknown flag `{flag}`: expected --show or --format"));
             }
             name => options.names.push(name),
         }
@@ -121,9 +121,9 @@ fn begin(puzzle: &Puzzle) -> Result<Response, String> {
     let written =
         fs::File::create_new(&file).and_then(|mut created| created.write_all(puzzle.start.as_bytes()));
     match written {
-        Ok(()) => Ok(shown(format!("{}\nThis is now in {file}. {next}", puzzle.start))),
+        Ok(()) => Ok(shown(format!("{}\nWritten to {file}. {next}", puzzle.start))),
         Err(trouble) if trouble.kind() == ErrorKind::AlreadyExists => {
-            Ok(shown(format!("{file} is there already, and stays as it is. {next}")))
+            Ok(shown(format!("{file} already exists and was not changed. {next}")))
         }
         Err(trouble) => Err(format!("the file {file} cannot be written: {trouble}")),
     }

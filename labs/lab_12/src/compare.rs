@@ -15,12 +15,12 @@ corrected cases, the steps of the ladders, and a solution of each puzzle.
 
 Usage: cargo run --bin lab-12 -- compare [NAME…] [--with COMPILER]
 
-  NAME             a part of the names of programs, such as ladder/ or 05-shared [default: all programs]
-  --with COMPILER  nvrtc compiles the kernels in this program; nvcc, which must be on the PATH, compiles whole programs
+  NAME             part of a program's name, such as ladder/ or 05-shared [default: all programs]
+  --with COMPILER  nvrtc, which compiles the kernels in this process, or nvcc on the PATH, which compiles whole programs
                    [default: nvrtc]
-  -h, --help       prints this
+  -h, --help       prints this help
 
-Exit code: 0 if all programs print the same, 1 if one does not, 2 if there is no GPU or a flag is wrong.
+Exit code: 0 if all outputs are equal, 1 if one differs, 2 if there is no GPU or a flag is wrong.
 ";
 
 macro_rules! files {
@@ -77,7 +77,7 @@ fn chosen(names: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut programs = programs();
     if let Some(unknown) = names.iter().find(|part| !programs.iter().any(|(name, _)| name.contains(**part))) {
         let all: Vec<&str> = programs.iter().map(|(name, _)| name.as_str()).collect();
-        return Err(format!("there is no program `{unknown}`: there are {}", all.join(", ")));
+        return Err(format!("unknown program `{unknown}`: the programs are {}", all.join(", ")));
     }
     programs.retain(|(name, _)| names.is_empty() || names.iter().any(|part| name.contains(part)));
     Ok(programs)
@@ -168,7 +168,7 @@ pub fn parse(arguments: &[String]) -> Result<Option<Options<'_>>, String> {
             "--with" => options.compiler = arguments.next().ok_or("`--with` needs a value: nvrtc or nvcc")?,
             _ if argument.starts_with("--with=") => options.compiler = &argument["--with=".len()..],
             flag if flag.starts_with('-') => {
-                return Err(format!("there is no flag `{flag}` here: there is --with nvrtc|nvcc"));
+                return Err(format!("unknown flag `{flag}`: expected --with nvrtc|nvcc"));
             }
             name => options.names.push(name),
         }

@@ -57,9 +57,7 @@ impl KernelInterpreter for Emulator {
         let sizes: Vec<usize> = kernel.parameters.iter().map(|parameter| parameter.size as usize).collect();
         if sizes != source.parameters {
             let (name, read) = (&kernel.name, source.parameters);
-            return Err(format!(
-                "the parameters of {name} have {sizes:?} bytes, and {read:?} as they are written"
-            ));
+            return Err(format!("the parameters of {name} have {sizes:?} bytes, but {read:?} in the source"));
         }
         Ok(Arc::new(Emulated { program, number, profile: self.profile, globals: Mutex::default() }))
     }

@@ -76,7 +76,7 @@ pub fn find(name: &str) -> Result<&'static Ladder, String> {
     LADDERS
         .into_iter()
         .find(|ladder| ladder.name == name)
-        .ok_or_else(|| format!("there is no ladder `{name}`: there are {}", names()))
+        .ok_or_else(|| format!("unknown ladder `{name}`: the ladders are {}", names()))
 }
 
 /// The counters of a step on a card, scaled to the whole grid.

@@ -12,8 +12,8 @@ Compiles a kernel that adds two vectors, and launches it from Rust.
 
 Usage: cargo run --bin lab-12 -- launch [--gpu GPU]
 
-  --gpu GPU    sim:t4, sim:rtx4090, sim:h200 and others, or real [default: sim:t4]
-  -h, --help   prints this
+  --gpu GPU    the GPU to run on: sim:t4, sim:rtx4090, sim:h200, …, or real [default: sim:t4]
+  -h, --help   prints this help
 ";
 
 /// Parses the arguments after `launch`. Returns `None` if help is requested.

@@ -133,7 +133,7 @@ pub fn is_json(format: &str) -> Result<bool, String> {
     match format {
         "text" => Ok(false),
         "json" => Ok(true),
-        other => Err(format!("there is no format `{other}`: there are text and json")),
+        other => Err(format!("unknown format `{other}`: expected text or json")),
     }
 }
 

@@ -120,7 +120,7 @@ pub fn find(name: &str) -> Result<&'static Puzzle, String> {
         puzzle.name == name || name.parse::<u32>().is_ok_and(|number| puzzle.number().parse() == Ok(number))
     };
     let names = || ALL.iter().map(|puzzle| puzzle.name).collect::<Vec<_>>().join(", ");
-    ALL.iter().find(is_it).ok_or_else(|| format!("there is no puzzle `{name}`: there are {}", names()))
+    ALL.iter().find(is_it).ok_or_else(|| format!("unknown puzzle `{name}`: the puzzles are {}", names()))
 }
 
 macro_rules! puzzle {

@@ -151,13 +151,14 @@ pub fn set(wanted: &mut Wanted, name: &str, value: &str) -> Result<(), String> {
     match name {
         "block" => wanted.block = block(value)?,
         "warp" => {
-            wanted.warp = value.parse().map_err(|_| format!("`{value}` is no warp: they count from 0"))?;
+            wanted.warp =
+                value.parse().map_err(|_| format!("`{value}` is not a warp: warps count from 0"))?;
         }
         "launch" => {
             let launch = value.parse().ok().filter(|launch| *launch > 0);
-            wanted.launch = launch.ok_or(format!("`{value}` is no launch: they count from 1"))?;
+            wanted.launch = launch.ok_or(format!("`{value}` is not a launch: launches count from 1"))?;
         }
-        other => return Err(format!("there is no option `{other}`: there are block, warp and launch")),
+        other => return Err(format!("unknown option `{other}`: expected block, warp, or launch")),
     }
     Ok(())
 }
@@ -172,6 +173,6 @@ fn block(text: &str) -> Result<[u32; 3], String> {
     });
     match parsed {
         Some(()) if parts.len() <= 3 => Ok(block),
-        _ => Err(format!("`{text}` is no block: write x,y,z, such as 0,0,0")),
+        _ => Err(format!("`{text}` is not a block: write x,y,z, such as 0,0,0")),
     }
 }

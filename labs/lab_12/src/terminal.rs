@@ -13,33 +13,33 @@ const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
 Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step] [--format text|json]
-       cargo run --bin lab-12 -- puzzle [NAME [FILE.cu]]              lists, begins or judges a puzzle
-       cargo run --bin lab-12 -- case [NAME [FILE.cu]]                lists, shows or judges a faulty kernel
+       cargo run --bin lab-12 -- puzzle [NAME [FILE.cu]]              lists, begins, or checks a puzzle
+       cargo run --bin lab-12 -- case [NAME [FILE.cu]]                lists, shows, or checks a faulty kernel
        cargo run --bin lab-12 -- ladder NAME [--gpu GPU] [--format text|json]
        cargo run --bin lab-12 -- launch            launches a kernel from Rust
-       cargo run --bin lab-12 -- train [FILE.cu]   trains a network with kernels of your own; train --help has more
-       cargo run --bin lab-12 -- compare           runs the chapter's programs on this computer's NVIDIA GPU as well
+       cargo run --bin lab-12 -- train [FILE.cu]   trains a network with your own kernels; see train --help
+       cargo run --bin lab-12 -- compare           also runs the chapter's programs on this computer's GPU
 
-  FILE.cu          the program; without it, an example that adds two vectors
-  --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
+  FILE.cu          the program [default: an example that adds two vectors]
+  --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, separated by commas
                    [default: memcheck,racecheck]
-  --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
-  ladder NAME      the steps from a first to a fast kernel, with their counters and modelled times: reduction or matmul
-  --gpu GPU        the card that occupancy and times are modelled on: auto | sim[:PROFILE] [default: sim:t4];
+  --counters       counts each kernel's use of the hardware, as Nsight Compute does, instead of checking it
+  ladder NAME      the steps from a simple to a fast kernel, with counters and modelled times: reduction or matmul
+  --gpu GPU        the card to model occupancy and times for: auto | sim[:PROFILE] [default: sim:t4];
                    for a ladder also all: its times on every card
-  --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
+  --registers N    number of registers per thread for the occupancy, as printed by nvcc -Xptxas -v
   --gpu real       runs the kernels on this computer's NVIDIA GPU, compiled by NVRTC, and checks nothing
-  --step           shows the steps of one warp: lanes, variables and shared memory
-  --block X,Y,Z    which block, with --step [default: 0,0,0]
-  --warp N         which warp of the block, with --step [default: 0]
-  --launch N       which launch of a kernel, from 1, with --step [default: 1]
+  --step           shows the steps of one warp: lanes, variables, and shared memory
+  --block X,Y,Z    the block to step through [default: 0,0,0]
+  --warp N         the warp of that block [default: 0]
+  --launch N       the launch to step through; 1 is the first [default: 1]
   --format FORMAT  text or json [default: text]
   --show           prints the program instead of running it
-  -h, --help       prints this
+  -h, --help       prints this help
 
 Floating-point products and sums are never fused, as with nvcc's --fmad=false. Times are modelled, not measured.
 
-Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
+Exit code: 0 without findings, 1 with findings, 2 if the program or a flag is wrong.
 ";
 
 const NEXT: &str = "
@@ -175,7 +175,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
                 }
             }
             "--format" => options.wanted.json = is_json(&value()?)?,
-            flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
+            flag if flag.starts_with('-') => return Err(format!("unknown flag `{flag}`")),
             "ladder" if options.file.is_none() && !is_ladder => is_ladder = true,
             _ if is_ladder && options.ladder.is_none() => options.ladder = Some(argument),
             _ if is_ladder => return Err(format!("`{argument}`: one ladder at a time")),
@@ -219,7 +219,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
     match (&mut options.step, warp) {
         (None, Some(_)) => return Err("`--block`, `--warp` and `--launch` belong to `--step`".to_owned()),
         (Some(_), _) if is_checked || options.wanted.counters => {
-            return Err("`--step` shows one warp: it goes with neither `--check` nor `--counters`".to_owned());
+            return Err("`--step` shows one warp: leave out `--check` and `--counters`".to_owned());
         }
         (step, Some(_)) => *step = warp,
         _ => {}

@@ -37,14 +37,14 @@ gradient against finite differences, then trains.
 
 Usage: cargo run --bin lab-12 -- train [FILE.cu] [--gpu GPU] [--epochs N] [--seed N]
 
-  FILE.cu      the kernels; without it, squared ReLU (--show prints it)
-  --gpu GPU    sim:t4, sim:rtx4090, sim:h200 and others, or real [default: sim:t4]
-  --epochs N   passes over the data, 1 to 1000 [default: 3]
-  --seed N     the seed of the data, the network and the order of batches [default: 42]
+  FILE.cu      the kernels [default: squared ReLU, which --show prints]
+  --gpu GPU    the GPU to run on: sim:t4, sim:rtx4090, sim:h200, …, or real [default: sim:t4]
+  --epochs N   passes over the data, from 1 to 1000 [default: 3]
+  --seed N     the seed of the data, the network, and the order of batches [default: 42]
   --show       prints the kernels instead of training
-  -h, --help   prints this
+  -h, --help   prints this help
 
-Exit code: 0 if the gradient is right, 1 if it is wrong, 2 if the kernels or a flag are.
+Exit code: 0 if the gradient is right, 1 if it is wrong, 2 if the kernels or a flag is wrong.
 ";
 
 pub enum Command {
@@ -129,7 +129,7 @@ fn check_and_train(text: &str, options: &Options, said: &mut String) -> Result<u
     let own = train(mine, options)?;
     let theirs = known.map(|known| train(Layer(known), options)).transpose()?;
     tell(options, said, (&own, theirs.as_ref().zip(known)));
-    let _ = writeln!(said, "all of it took {:.2} s (measured)", begin.elapsed().as_secs_f64());
+    let _ = writeln!(said, "total time: {:.2} s (measured)", begin.elapsed().as_secs_f64());
     let differs = theirs.is_some_and(|theirs| largest_difference(&own, &theirs) > TOLERANCE);
     Ok(u8::from(differs))
 }
@@ -229,7 +229,7 @@ fn tell(options: &Options, said: &mut String, (own, known): (&Trained, Option<(&
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let _ = writeln!(
                 said,
-                "forward is none of these, so there is nothing to compare with: {}",
+                "forward is not one of these functions, so there is no comparison: {}",
                 names.join(", ")
             );
         }
@@ -243,11 +243,11 @@ fn tell(options: &Options, said: &mut String, (own, known): (&Trained, Option<(&
                 0.0 => writeln!(said, "the losses have the same bits"),
                 difference if difference <= TOLERANCE => writeln!(
                     said,
-                    "the losses differ by {difference:.1e} of their size at most, which is rounding"
+                    "the relative difference of the losses is at most {difference:.1e}, which is rounding"
                 ),
                 difference => writeln!(
                     said,
-                    "the losses differ by {difference:.1e} of their size: somewhere the kernels compute something else"
+                    "the relative difference of the losses is {difference:.1e}: the kernels compute something else"
                 ),
             };
             let _ = writeln!(

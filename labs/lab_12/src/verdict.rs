@@ -61,7 +61,7 @@ fn errors(rejected: &Rejected, file: &str) -> String {
     let mut text = rejected.text();
     if !rejected.errors.0.iter().any(|error| is_in_file(error.span.file)) {
         text.push_str(
-            "\nThe host half launches the kernel: keep its name and parameters, and write no `main`.\n",
+            "\nThe host code launches the kernel: keep its name and parameters, and do not write `main`.\n",
         );
     }
     text

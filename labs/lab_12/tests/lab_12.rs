@@ -49,9 +49,9 @@ fn findings_end_with_1_and_bad_input_with_2() {
     let cases: [(&[&str], &str); 19] = [
         (&[&wrong], "error: unknown name `x`"),
         (&["no.cu"], "error: the file no.cu cannot be read"),
-        (&["--chek"], "error: there is no flag `--chek`"),
-        (&["--check", "racechek"], "error: there is no check `racechek`"),
-        (&["--format", "xml"], "error: there is no format `xml`"),
+        (&["--chek"], "error: unknown flag `--chek`"),
+        (&["--check", "racechek"], "error: unknown check `racechek`"),
+        (&["--format", "xml"], "error: unknown format `xml`"),
         (&["--check"], "error: `--check` needs a value"),
         (&["--counters", "--check", "all"], "error: `--check` and `--counters` are two runs"),
         (
@@ -60,7 +60,7 @@ fn findings_end_with_1_and_bad_input_with_2() {
         ),
         (&["--registers", "8"], "error: `--registers` is for the occupancy that `--counters` shows"),
         (&["ladder"], "error: `ladder` needs a name: reduction or matmul"),
-        (&["ladder", "scan"], "error: there is no ladder `scan`: there are reduction, matmul"),
+        (&["ladder", "scan"], "error: unknown ladder `scan`: the ladders are reduction, matmul"),
         (&["ladder", "matmul", "scan"], "error: `scan`: one ladder at a time"),
         (&["ladder", "matmul", "--counters"], "error: `ladder` takes no flags but `--gpu` and `--format`"),
         (&["--gpu", "sim:h200"], "error: `--gpu` is for the times and the occupancy that"),

@@ -313,8 +313,8 @@ fn programs_of_the_chapter_are_compared_with_the_emulator() {
     for (arguments, wanted) in [
         (&["--with", "nvcc"][..], "error: compare: `nvcc` does not start: "),
         (&["--with=gcc"], "error: compare: `--with gcc`: the compilers are nvrtc and nvcc\n"),
-        (&["15-"], "error: compare: there is no program `15-`: there are examples/own.cu, "),
-        (&["--gpu"], "error: there is no flag `--gpu` here: there is --with nvrtc|nvcc\n"),
+        (&["15-"], "error: compare: unknown program `15-`: the programs are examples/own.cu, "),
+        (&["--gpu"], "error: unknown flag `--gpu`: expected --with nvrtc|nvcc\n"),
         (&["--with"], "error: `--with` needs a value: nvrtc or nvcc\n"),
     ] {
         let (output, errors, code) = compare(arguments, "/nowhere");

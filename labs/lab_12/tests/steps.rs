@@ -43,11 +43,11 @@ fn options_and_what_they_ask_for_are_checked() {
     let wanted = Wanted { launch: 2, block: [3, 1, 0], warp: 4 };
     assert_eq!(step::options(" launch=2; block=3,1 ;warp=4").unwrap(), wanted);
     for (text, why) in [
-        ("lane=3", "there is no option `lane`: there are block, warp and launch"),
-        ("block=a", "`a` is no block: write x,y,z, such as 0,0,0"),
-        ("block=1,2,3,4", "`1,2,3,4` is no block: write x,y,z, such as 0,0,0"),
-        ("warp=-1", "`-1` is no warp: they count from 0"),
-        ("launch=0", "`0` is no launch: they count from 1"),
+        ("lane=3", "unknown option `lane`: expected block, warp, or launch"),
+        ("block=a", "`a` is not a block: write x,y,z, such as 0,0,0"),
+        ("block=1,2,3,4", "`1,2,3,4` is not a block: write x,y,z, such as 0,0,0"),
+        ("warp=-1", "`-1` is not a warp: warps count from 0"),
+        ("launch=0", "`0` is not a launch: launches count from 1"),
     ] {
         assert_eq!(step::options(text).unwrap_err(), why);
     }

@@ -31,7 +31,7 @@ pub fn figure(words: &[&str], runs: &Runs) -> Result<Shown, String> {
         return Err(match words {
             ["figure", ..] => written_like("figure 03 t4 launches"),
             _ => format!(
-                "`{{{{#{}}}}}` cannot stand here: say {{{{#figure 03 t4 launches}}}}",
+                "`{{{{#{}}}}}` cannot stand here: write {{{{#figure 03 t4 launches}}}}",
                 words.join(" ")
             ),
         });
@@ -47,10 +47,10 @@ pub fn figure(words: &[&str], runs: &Runs) -> Result<Shown, String> {
             Some(("in", name)) => unit = Some(name),
             Some(("digits", count)) => {
                 let count = count.parse().ok().filter(|count| *count <= 9);
-                digits = Some(count.ok_or_else(|| format!("`{option}`: say digits=0 to digits=9"))?);
+                digits = Some(count.ok_or_else(|| format!("`{option}`: write digits=0 to digits=9"))?);
             }
             None if *option == "value" => value_only = true,
-            _ => return Err(format!("no option `{option}`: say in=…, digits=… and value, at the end")),
+            _ => return Err(format!("no option `{option}`: write in=…, digits=… and value, at the end")),
         }
     }
     let find_in = |name: &str, place: Option<usize>| {
@@ -78,13 +78,15 @@ pub fn find<'a>(events: &'a [Event], name: &str, place: Option<usize>) -> Result
                 all().map(|figure| figure.name).filter(|name| !name.is_empty()).collect();
             names.sort_unstable();
             names.dedup();
-            return Err(format!("no figure `{name}`: say {}", names.join(" | ")));
+            return Err(format!("no figure `{name}`: write {}", names.join(" | ")));
         }
         (length, Some(place)) if place == 0 || place > length => {
-            return Err(format!("`{name}` has no {place}: say 1 to {length}"));
+            return Err(format!("`{name}` has no {place}: write 1 to {length}"));
         }
         (length, None) if different.len() > 1 => {
-            return Err(format!("`{name}` comes {length} times: say which, `{name} 1` to `{name} {length}`"));
+            return Err(format!(
+                "`{name}` comes {length} times: choose one of `{name} 1` to `{name} {length}`"
+            ));
         }
         (_, place) => series[place.unwrap_or(1) - 1],
     };

@@ -40,7 +40,7 @@ impl<'a> Terms<'a> {
                 "`{word}` is neither a place in a series, 1, 2 …, nor one of + - * /, nor an option: `in=MiB`, \
                  `digits=2`, `value`"
             )),
-            Some(word) => Err(format!("`{word}` cannot follow here: say one of + - * / before it")),
+            Some(word) => Err(format!("`{word}` cannot follow here: write one of + - * / before it")),
         }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Terms<'a> {
             };
         }
         let Some(word) = self.words.get(self.next).cloned() else {
-            return Err("a figure is missing at the end: say its name".to_owned());
+            return Err("a figure is missing at the end: write its name".to_owned());
         };
         self.next += 1;
         let value = match (word.parse::<i64>(), word.parse::<f64>()) {
@@ -227,7 +227,7 @@ pub fn changed(term: Term, unit: Option<&str>, digits: Option<u8>) -> Result<Fig
             ));
         }
         let word = WORDS.iter().find(|(about, _)| (share / about - 1.0).abs() <= ABOUT);
-        let (_, word) = word.ok_or_else(|| format!("`{share:.3}` has no word: say in=% or digits=…"))?;
+        let (_, word) = word.ok_or_else(|| format!("`{share:.3}` has no word: write in=% or digits=…"))?;
         return Ok(Figure { value: Value::Text((*word).to_owned()), ..figure });
     }
     if let Some(name) = unit {
@@ -235,7 +235,7 @@ pub fn changed(term: Term, unit: Option<&str>, digits: Option<u8>) -> Result<Fig
         let named = |name: &str| UNITS.iter().find(|unit| unit.0 == name);
         let (to, kind, size) = named(name).ok_or_else(|| {
             let names: Vec<&str> = UNITS.iter().map(|unit| unit.0).collect();
-            format!("`in={name}`: say in={} | words", names.join(" | "))
+            format!("`in={name}`: write in={} | words", names.join(" | "))
         })?;
         let from = match (figure.unit, *kind) {
             ("", "share") => 1.0,
@@ -270,7 +270,7 @@ pub fn changed(term: Term, unit: Option<&str>, digits: Option<u8>) -> Result<Fig
     if float && figure.near_rounding_boundary() {
         let (printed, digits) = (figure.printed_value(), figure.digits);
         return Err(format!(
-            "`{printed}` lies where rounding may go either way: say another `digits=` than {digits}"
+            "`{printed}` lies where rounding may go either way: write another `digits=` than {digits}"
         ));
     }
     Ok(figure)
@@ -346,22 +346,22 @@ mod tests {
             ("steps + held", "`+` between no unit and `bytes`: "),
             ("steps / 3", "how many digits? Add `digits=…`, or `in=words`"),
             ("held + name", "`name` says `T4`, which is no number"),
-            ("held +", "a figure is missing at the end: say its name"),
+            ("held +", "a figure is missing at the end: write its name"),
             ("( held + gaps", "a `(` is never closed"),
-            ("held + gaps gaps", "`gaps` cannot follow here: say one of + - * /"),
+            ("held + gaps gaps", "`gaps` cannot follow here: write one of + - * /"),
             ("held gaps", "`gaps` is neither a place in a series, 1, 2 …, nor one of + - * /, nor an option"),
             ("3 + 4 * 2", "this names no figure: write the number itself"),
             ("3", "this names no figure: write the number itself"),
-            ("held in=MB", "`in=MB`: say in=bytes | KiB | MiB | GiB | µs | ms | s | % | words"),
+            ("held in=MB", "`in=MB`: write in=bytes | KiB | MiB | GiB | µs | ms | s | % | words"),
             ("step 1 in=MiB", "`in=MiB` of a figure in `ms`: the one cannot be told in the other"),
             ("held in=words", "`in=words` is for a share, and this is in `bytes`"),
             ("held / 7100000 in=words", "`in=words` is for a share"),
-            ("steps / 109 in=words", "`0.440` has no word: say in=% or digits=…"),
+            ("steps / 109 in=words", "`0.440` has no word: write in=% or digits=…"),
             ("step 1 / 16 digits=2", "`0.03` lies where rounding may go either way"),
-            ("step 1 digits=x", "`digits=x`: say digits=0 to digits=9"),
-            ("held unit=MiB", "no option `unit=MiB`: say in=…, digits=… and value, at the end"),
+            ("step 1 digits=x", "`digits=x`: write digits=0 to digits=9"),
+            ("held unit=MiB", "no option `unit=MiB`: write in=…, digits=… and value, at the end"),
             ("value", "`figure` is written like "),
-            ("nope + held", "lab-04, run=t4, has: no figure `nope`: say block | "),
+            ("nope + held", "lab-04, run=t4, has: no figure `nope`: write block | "),
             ("steps / sim:steps", "no run sim"),
         ] {
             let what = said(words).unwrap_err();

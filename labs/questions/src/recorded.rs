@@ -17,7 +17,7 @@ const FIGURES: &str = include_str!("../../lab_12/recorded/figures.txt");
 pub fn events(run: &str) -> Result<&'static [Event], String> {
     static EVENTS: OnceLock<Result<Vec<Event>, String>> = OnceLock::new();
     if run != RUN {
-        return Err(format!("lab-{CHAPTER} has no such run: say run={RUN}"));
+        return Err(format!("lab-{CHAPTER} has no such run: write run={RUN}"));
     }
     EVENTS.get_or_init(read).as_deref().map_err(Clone::clone)
 }

@@ -14,8 +14,8 @@ pub struct Common {
     #[arg(long, value_name = "GPU", default_value = "auto", help = format!("GPUs to run on: {}", GpuSpec::GRAMMAR))]
     pub gpu: GpuSpec,
 
-    /// Host whose time is modelled beside that of simulated GPUs
-    #[arg(long, value_name = "HOST", help = format!("Host whose time is modelled beside that of simulated GPUs: {} [default: laptop]", GpuSpec::HOSTS))]
+    /// Host to model the time of, together with the simulated GPUs
+    #[arg(long, value_name = "HOST", help = format!("Host to model the time of, together with the simulated GPUs: {} [default: laptop]", GpuSpec::HOSTS))]
     pub host: Option<String>,
 
     /// Device to use: cpu | cuda | cuda:N [default: cuda if available, else cpu]
@@ -26,23 +26,23 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value = "42", value_parser = seed)]
     pub seed: u64,
 
-    /// Section to show, or part of one, such as 2 or 2.1; others that it builds on run unseen
+    /// Show only this section or part, such as 2 or 2.1; the sections it depends on run without output
     #[arg(long, value_name = "N")]
     pub section: Option<String>,
 
-    /// Stop at each prediction, take yours, and compare
+    /// Ask for your predictions, and compare them with the results
     #[arg(long)]
     pub ask: bool,
 
-    /// File that keeps what you answer to --ask, and that the book's pages can import
+    /// File to save your answers to --ask in; the pages of the book can import it
     #[arg(long, value_name = "FILE", requires = "ask")]
     pub progress: Option<PathBuf>,
 
-    /// File to write a timeline of the GPU's work to, for ui.perfetto.dev
+    /// File to write a timeline of the GPU's work to; ui.perfetto.dev opens it
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// What to print
+    /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: Format,
 

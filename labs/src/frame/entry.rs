@@ -168,7 +168,7 @@ fn check_moved(lab: &str, section: &str) -> Result<(), Stop> {
     let (number, part) = section.split_at(section.find('.').unwrap_or(section.len()));
     match MOVED.iter().find(|(was, _)| *was == (lab, number)) {
         Some((_, (lab, number))) => Err(wrong(format!(
-            "--section {section}: it is in {lab} now: cargo run --bin {lab} -- --section {number}{part}"
+            "--section {section}: this section is now in {lab}: cargo run --bin {lab} -- --section {number}{part}"
         ))),
         None => Ok(()),
     }

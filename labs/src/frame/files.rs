@@ -176,7 +176,7 @@ pub fn followed(file: &Path) -> io::Result<PathBuf> {
             Err(_) if path != file && !is_there(folder) => {
                 let path = path.display();
                 return Err(io::Error::other(format!(
-                    "a link to {path}, whose folder is not there"
+                    "a link to {path}, whose folder does not exist"
                 )));
             }
             Err(_) => return Ok(path),
@@ -412,7 +412,7 @@ mod tests {
         for refused in [create(&link, b"new").err(), replace(&link, b"new").err()] {
             let said = refused.unwrap().to_string();
             assert!(
-                said.ends_with("no/such/file, whose folder is not there"),
+                said.ends_with("no/such/file, whose folder does not exist"),
                 "{said}"
             );
         }

@@ -23,7 +23,7 @@ pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
     match GIVEN.with_borrow(|given| given.get(name).cloned()) {
         Some(bytes) => Ok(bytes),
         None if cfg!(target_family = "wasm") => {
-            Err(io::Error::other("a page has no such file: give it one"))
+            Err(io::Error::other("the page has not been given this file"))
         }
         None => files::bytes(Path::new(name), LARGEST),
     }

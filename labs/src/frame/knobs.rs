@@ -54,7 +54,7 @@ pub fn knobs(command: &Command) -> Vec<Knob> {
     knobs.push(choice("--gpu", "GPUs to run on", &MACHINES));
     knobs.push(choice(
         "--host",
-        "Host whose time is modelled beside that of simulated GPUs",
+        "Host to model the time of, together with the simulated GPUs",
         &[("laptop", "a laptop with this crate"), ("pytorch", "a laptop with PyTorch")],
     ));
     knobs.push(Knob {

@@ -55,7 +55,7 @@ impl Record {
             Some(Some(VERSION)) => {}
             Some(Some(other)) => {
                 return Err(format!(
-                    "version {other} of a reader's progress is newer than {VERSION}, which this course reads"
+                    "its version is {other}, and this course reads versions up to {VERSION}"
                 ));
             }
             _ => {
@@ -69,7 +69,7 @@ impl Record {
                 of.as_object().is_some_and(|all| all.values().all(Json::is_object))
             };
             if !object.get(part).is_none_or(is_listed) {
-                return Err(format!("`{part}` is not a list of things by their ids"));
+                return Err(format!("`{part}` is not an object with ids as its keys"));
             }
         }
         if object.get("final").is_some_and(|result| !result.is_object()) {

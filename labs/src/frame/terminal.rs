@@ -50,7 +50,7 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     let machine = common.gpu.machine().map_err(wrong)?;
     if let Some(reason) = common.gpu.why_simulated() {
         to_stderr(&format!(
-            "note: this computer's GPU is not used, but a simulated one. {reason}\n"
+            "note: this run uses a simulated GPU, not this computer's. {reason}\n"
         ));
     }
     let mut terminal = Terminal::new(&common)?;
@@ -204,7 +204,7 @@ impl Sink for Terminal {
                 Err(what) => tell(&format!("{what}\n")),
             }
         }
-        tell(&format!("Skipped after {tries} impossible answers.\n"));
+        tell(&format!("Skipped after {tries} invalid answers.\n"));
         None
     }
 

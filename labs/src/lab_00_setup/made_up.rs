@@ -130,8 +130,7 @@ pub fn computer(which: Which) -> Computer {
                 ),
                 ("/usr/bin/nvidia-smi", Text("")),
             ];
-            let reason =
-                "the NVIDIA driver is too old: it runs CUDA 11.4, and 12.0 is needed";
+            let reason = "the NVIDIA driver is too old: it supports CUDA 11.4, and 12.0 is needed";
             made(
                 "a desktop with a GTX 1080 and a driver of version 470",
                 &[PC, CARD, driver],
@@ -218,7 +217,8 @@ fn jetson() -> Computer {
         ("/usr/local/cuda-10.2/bin/nvcc", Text("")),
         ("/usr/local/cuda-10.2/version.txt", Text("CUDA Version 10.2.300\n")),
     ];
-    let reason = "the NVIDIA driver is too old: it runs CUDA 10.2, and 12.0 is needed";
+    let reason =
+        "the NVIDIA driver is too old: it supports CUDA 10.2, and 12.0 is needed";
     Computer {
         processor: "aarch64".to_owned(),
         ..made(

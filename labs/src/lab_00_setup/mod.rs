@@ -19,7 +19,7 @@ pub const LAB: Entry<Options> = Entry { name: "lab-00", title: "Setup", run };
 /// The knob of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Computer to look at: this one, or one that is made up
+    /// Computer to examine: this one, or an invented one
     #[arg(long, value_name = "COMPUTER", default_value = "this")]
     pub computer: Which,
 }
@@ -27,29 +27,29 @@ pub struct Options {
 /// The computers that this lab can look at.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The one that it runs on
+    /// This computer
     This,
     /// No NVIDIA GPU
     Laptop,
-    /// A GPU with its driver, and nothing else
+    /// A GPU and its driver only
     Driver,
-    /// The same, with the libraries that pip brings
+    /// A GPU, its driver, and the libraries from pip
     Ready,
-    /// A driver, and an older toolkit
+    /// A GPU, its driver, and an older CUDA toolkit
     Server,
     /// A Jetson Nano
     Jetson,
-    /// Linux within Windows, without a driver
+    /// Linux on Windows (WSL), without a driver
     Wsl,
-    /// An old driver
+    /// A driver that is too old
     Old,
-    /// A driver that was updated under a running system
+    /// A driver updated without a restart
     Updated,
-    /// A container that was started without its GPUs
+    /// A container started without access to the GPUs
     Container,
-    /// A GPU that this user may not use
+    /// A GPU without permission for this user
     Locked,
-    /// A GPU that a variable hides
+    /// A GPU hidden by CUDA_VISIBLE_DEVICES
     Hidden,
 }
 

@@ -34,15 +34,15 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "3", value_parser = count(1..=1000))]
     pub epochs: usize,
 
-    /// Threads that load batches; 0 loads them in the loop itself
+    /// Threads that load batches; 0 loads them in the training loop
     #[arg(long, value_name = "N", default_value = "2", value_parser = count(0..=64))]
     pub num_workers: usize,
 
-    /// Whether batches are put in pinned memory, from where copies to a GPU are fast
+    /// Whether batches are in pinned memory, which makes copies to a GPU faster
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub pin_memory: bool,
 
-    /// What the network is to learn: random numbers, or a linear function of the features
+    /// Target to learn: random numbers (noise), or a linear function of the features
     #[arg(long, value_name = "TARGET", default_value = "noise")]
     pub target: Target,
 }

@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=4096))]
     pub batch_size: usize,
 
-    /// MiB of the GPU's memory that section 6 limits itself to
+    /// Limit of the GPU's memory in section 6, in MiB
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = count(48..=256))]
     pub limit: usize,
 }

@@ -18,11 +18,11 @@ pub const LAB: Entry<Options> = Entry { name: "lab-05", title: "Monitoring", run
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Watch a training run instead: the table and two charts, drawn anew for each sample
+    /// Watch a training run instead: the table and two charts, redrawn with each sample
     #[arg(long)]
     pub watch: bool,
 
-    /// How many samples to watch
+    /// Number of samples to watch
     #[arg(long, value_name = "N", default_value = "30", requires = "watch", value_parser = count(5..=1000))]
     pub samples: usize,
 }

@@ -27,23 +27,23 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value = "30", value_parser = count(1..=1000))]
     pub steps: usize,
 
-    /// Batches of 1024 that the loss is the mean of: the more, the smaller each gradient
+    /// Batches of 1024 samples that the loss averages; more batches make each gradient smaller
     #[arg(long, value_name = "N", default_value = "4096", value_parser = count(1..=1_048_576))]
     pub batches: usize,
 
-    /// Images in the batch whose step is timed, in section 8
+    /// Images per batch in the timed step of section 8
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=4096))]
     pub batch_size: usize,
 
-    /// Images that the networks of section 8 learn from, in batches of 8
+    /// Images that train the networks of section 8, in batches of 8
     #[arg(long, value_name = "N", default_value = "640", value_parser = count(1..=60_000))]
     pub images: usize,
 
-    /// How often these images are shown, in section 8
+    /// Passes over these images in section 8
     #[arg(long, value_name = "N", default_value = "1", value_parser = count(1..=1000))]
     pub epochs: usize,
 
-    /// A folder with the files of CIFAR-10, Fashion-MNIST or MNIST, for section 8 [default: images that are made]
+    /// Folder with the files of CIFAR-10, Fashion-MNIST, or MNIST, for section 8 [default: generated images]
     #[arg(long, value_name = "DIR", value_parser = images::in_folder)]
     pub data: Option<Sets>,
 }

@@ -22,11 +22,11 @@ pub const LAB: Entry<Options> =
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Steps of the training runs that are compared bit by bit
+    /// Steps of each training run that is compared bit by bit
     #[arg(long, value_name = "N", default_value = "20", value_parser = count(1..=1000))]
     pub steps: usize,
 
-    /// Rows and columns of the matrices that are multiplied with TF32 and without
+    /// Rows and columns of the matrices that are multiplied with and without TF32
     #[arg(long, value_name = "N", default_value = "512", value_parser = count(1..=4096))]
     pub size: usize,
 }

@@ -22,16 +22,16 @@ pub const LAB: Entry<Options> = Entry { name: "lab-09", title: "Feeding the GPU"
 /// The knobs of this lab, with PyTorch's names.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Samples per batch of the pictures and rows in sections 4 and 5
+    /// Images or rows per batch in sections 4 and 5
     #[arg(long, value_name = "N", default_value = "64", value_parser = count(1..=512))]
     pub batch_size: usize,
 
-    /// The most workers in section 5, which tries 0, 1, 2, 4 and so on [default: 8, or 1 where time is measured]
+    /// Maximum number of workers in section 5, which tries 0, 1, 2, 4, and so on [default: 8, or 1 if time is measured]
     #[arg(long, value_name = "N", value_parser = count(0..=64))]
     pub num_workers: Option<usize>,
 
-    /// The folder with data_batch_1.bin to data_batch_5.bin of CIFAR-10, the binary version, for section 4 [default: a few
-    /// records that the lab writes itself]
+    /// Folder with data_batch_1.bin to data_batch_5.bin of CIFAR-10, binary version, for section 4 [default: a few
+    /// generated records]
     #[arg(long, value_name = "DIR", value_parser = cifar10::in_folder)]
     pub cifar10: Option<Arc<Cifar10>>,
 }

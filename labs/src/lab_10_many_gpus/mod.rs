@@ -23,7 +23,7 @@ pub const LAB: Entry<Options> = Entry { name: "lab-10", title: "Many GPUs", run 
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Rows of a batch in sections 4, 6 and 7: of the whole batch, or of the share of each GPU
+    /// Rows per batch in sections 4, 6, and 7: of the whole batch, or of each GPU's share
     #[arg(long, value_name = "N", default_value = "512", value_parser = count(16..=4096))]
     pub batch_size: usize,
 }

@@ -20,15 +20,15 @@ pub const LAB: Entry<Options> = Entry { name: "lab-11", title: "Checkpoints", ru
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Epochs of the training run in section 7, which is saved half-way
+    /// Epochs of the training run in section 7; a checkpoint is saved halfway
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=100))]
     pub epochs: usize,
 
-    /// A folder for the files that the lab saves [default: it keeps them in memory]
+    /// Folder to save the lab's files in [default: in memory only]
     #[arg(long, value_name = "DIR", value_parser = disk::folder)]
     pub folder: Option<PathBuf>,
 
-    /// The training.pt of another run, with which section 7 goes on as well
+    /// training.pt of an earlier run, to resume in section 7 as well
     #[arg(long, value_name = "FILE", value_parser = resume::file)]
     pub resume: Option<Arc<[u8]>>,
 }

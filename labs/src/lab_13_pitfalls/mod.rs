@@ -23,11 +23,11 @@ pub const LAB: Entry<Options> = Entry { name: "lab-13", title: "Pitfalls", run }
 /// The knobs of this lab.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The build of PyTorch that meets a newer card in section 6
+    /// Build of PyTorch that runs on a newer card in section 6
     #[arg(long, value_name = "BUILD", default_value = "cu126", value_parser = ["cu126", "cu130"])]
     pub build: String,
 
-    /// Programs that load one checkpoint in section 9
+    /// Number of programs that load the same checkpoint in section 9
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=8))]
     pub ranks: usize,
 }

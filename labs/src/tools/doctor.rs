@@ -30,17 +30,18 @@ fn with_model(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(5, "What the model is made of");
     lab.prose(
-        "The times of this machine are modelled: they are worked out from the figures below. A datasheet figure is what the \
-         maker promises. A measured figure was seen on some computer. A guess has the right order of magnitude, and \
+        "The times of this machine are modelled: they are computed from the figures \
+         below. A datasheet figure comes from the manufacturer. A measured figure \
+         comes from a real computer. A guess has the right order of magnitude, and \
          may be off by a factor of two.",
     );
     lab.prose(format!(
-        "The card: {}. A file of yours can change its figures: --gpu sim:FILE.profile.",
+        "The card: {}. Your own file can change its figures: --gpu sim:FILE.profile.",
         card.name
     ));
     lab.table(model::table(card));
     lab.prose(format!(
-        "The host: {}. A file of yours can change its figures: --host FILE.host.",
+        "The host: {}. Your own file can change its figures: --host FILE.host.",
         host.name
     ));
     lab.table(model::table(host));

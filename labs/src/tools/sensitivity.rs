@@ -20,11 +20,11 @@ use crate::frame::prediction::{Answer, Verdict};
 use crate::frame::stdio::to_stderr;
 use crate::{Captured, Event, LABS, Listed, Part, Stop, Text, program};
 
-/// Halves and doubles every guess of the model, and says which sentences of the labs turn
+/// Halves and doubles every guess of the model, and lists the sentences of the labs that change
 #[derive(Parser)]
 #[command(name = "sensitivity", version)]
 pub struct Flags {
-    /// Labs to run, whose lines in book/sensitivity.txt are written anew [default: all]
+    /// Labs to run; replaces their lines in book/sensitivity.txt [default: all]
     #[arg(value_name = "LAB", value_parser = crate::tools::verify::lab_name)]
     pub labs: Vec<String>,
 }
@@ -33,7 +33,7 @@ pub struct Flags {
 pub const FILE: &str = "book/sensitivity.txt";
 
 const HEAD: &str = "\
-# What the labs say otherwise when a guess of the model is halved or doubled. Written by
+# Changes in the output of the labs when a guess of the model is halved or doubled. Written by
 # cargo run --bin sensitivity
 #
 # sentences: the lab, the card, and how many sentences and answers the lab has there

@@ -15,7 +15,7 @@ use crate::frame::terminal::can_be_written;
 use crate::tools::report::Report;
 use crate::{LABS, Listed, program};
 
-/// Runs every lab on a machine, and says what differs from the book
+/// Runs every lab on a machine, and reports the differences from the book
 #[derive(Parser)]
 #[command(name = "verify", version, disable_help_subcommand = true)]
 pub struct Flags {
@@ -31,7 +31,7 @@ pub struct Flags {
     #[arg(value_name = "FLAG", last = true, allow_hyphen_values = true)]
     pub flags: Vec<String>,
 
-    /// File to write a report to that you can send: results, card, driver, differences, and neither paths nor names
+    /// File to write a report to, ready to send: results, card, driver, and differences, without paths or names
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
@@ -64,7 +64,7 @@ pub fn verify(
     flags: &[String],
 ) -> Result<Comparison, String> {
     let this = std::env::current_exe()
-        .map_err(|error| format!("this program is not found: {error}"))?;
+        .map_err(|error| format!("this program cannot be found: {error}"))?;
     let child = Command::new(this)
         .args(["--alone", "--gpu", &gpu.to_string(), lab, "--"])
         .args(flags)
@@ -341,10 +341,10 @@ fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
     text + &match real {
         true => {
             format!(
-                "Numbers with a point may differ by {TOLERANCE} of their size, all others not at all.\n"
+                "Floats may differ by a relative error of {TOLERANCE}; everything else must be equal.\n"
             )
         }
-        false => "Numbers are the same in every digit that is printed.\n".to_owned(),
+        false => "All printed digits of all numbers must be equal.\n".to_owned(),
     }
 }
 
@@ -571,7 +571,7 @@ mod tests {
         );
         assert!(
             said.ends_with(
-                "may differ by 0.001 of their size, all others not at all.\n"
+                "may differ by a relative error of 0.001; everything else must be equal.\n"
             ),
             "{said}"
         );

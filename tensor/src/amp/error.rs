@@ -29,7 +29,7 @@ pub enum ScalerError {
         "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
     )]
     EmptyState,
-    #[error("the state of a GradScaler has {value} for '{key}', which is no count")]
+    #[error("the state of a GradScaler has {value} for '{key}', which is not a count")]
     State { key: &'static str, value: i64 },
 }
 

@@ -62,11 +62,11 @@ pub enum AutogradError {
     #[error("a view of a leaf Variable that requires grad is being used in an in-place operation.")]
     LeafViewInPlace,
     #[error(
-        "an in-place operation on a view is recorded by autograd, which this crate does not do: write to the whole tensor, or to the view under no_grad."
+        "autograd does not record in-place operations on views in this crate: write to the whole tensor, or to the view under no_grad."
     )]
     RecordedViewInPlace,
     #[error(
-        "a view is used whose base was written to by a recorded in-place operation after the view was made, which this crate does not follow: make the view again."
+        "a recorded in-place operation wrote to the base of this view after the view was made, which this crate does not support: make the view again."
     )]
     StaleView,
     #[error(

@@ -129,7 +129,7 @@ impl<const N: usize> Saved<'_, N> {
     pub fn tensors<const M: usize>(&self) -> Result<[Tensor; M]> {
         let tensors = self.optional_tensors::<M>()?;
         if tensors.iter().any(Option::is_none) {
-            return Err(self.misuse("asks for a tensor that it saved as None"));
+            return Err(self.misuse("requests a tensor that it saved as None"));
         }
         Ok(tensors.map(|tensor| tensor.expect("none is missing")))
     }
@@ -137,7 +137,7 @@ impl<const N: usize> Saved<'_, N> {
     /// Like [`tensors`](Self::tensors), for an operation that saves some tensors only when they are needed.
     pub fn optional_tensors<const M: usize>(&self) -> Result<[Option<Tensor>; M]> {
         if M != self.tensors.len() {
-            return Err(self.misuse(&format!("asks for {M} saved tensors, but saved {}", self.tensors.len())));
+            return Err(self.misuse(&format!("requests {M} saved tensors, but saved {}", self.tensors.len())));
         }
         let mut tensors = array::from_fn(|_| None);
         for (tensor, saved) in tensors.iter_mut().zip(self.tensors) {

@@ -21,7 +21,7 @@ pub enum GradcheckError {
     )]
     Shape { eps: f64, before: usize, after: usize },
     #[error(
-        "Jacobian mismatch for output 0 with respect to input {input},\nnumerical:{numerical}\nanalytical:{analytical}\nnote: the first that differs is the slope of element {column} of the output along element {row} of the input: {:?} by finite differences, {:?} by backward",
+        "Jacobian mismatch for output 0 with respect to input {input},\nnumerical:{numerical}\nanalytical:{analytical}\nnote: the first difference is the slope of element {column} of the output along element {row} of the input: {:?} by finite differences, {:?} by backward",
         six_digits(.values[0]),
         six_digits(.values[1])
     )]

@@ -99,7 +99,7 @@ pub struct TensorDataset<const N: usize> {
 impl<const N: usize> TensorDataset<N> {
     /// Returns an error if the tensors differ in their numbers of rows, or if one has no dimensions.
     pub fn new(tensors: [Tensor; N]) -> Result<TensorDataset<N>> {
-        const { assert!(N > 0, "a TensorDataset needs a tensor") };
+        const { assert!(N > 0, "a TensorDataset needs at least one tensor") };
         let len = tensors[0].size(0)?;
         for tensor in &tensors {
             if tensor.size(0)? != len {

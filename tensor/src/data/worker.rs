@@ -39,7 +39,7 @@ pub fn get_worker_info() -> Option<WorkerInfo> {
 pub(super) fn check_wanted() -> Result<()> {
     let gone = |worker: &CurrentWorker| worker.stop.load(Ordering::Relaxed);
     let stop = TensorContext::read(|context| context.worker.as_ref().is_some_and(gone));
-    if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
+    if stop { Err(Error::custom("the iterator of this DataLoader was dropped")) } else { Ok(()) }
 }
 
 pub(super) struct Plan<B> {

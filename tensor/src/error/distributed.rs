@@ -11,21 +11,19 @@ pub enum DistributedError {
     NotInitialized,
     #[error("trying to initialize the default process group twice!")]
     InitializedTwice,
-    #[error("there is no rank here: call it within distributed::spawn or Ranks::run")]
+    #[error("this thread has no rank: call this within distributed::spawn or Ranks::run")]
     NoRank,
     #[error("Unknown c10d backend type {}", .0.to_ascii_uppercase())]
     UnknownBackend(String),
     #[error(
-        "ranks have no GPUs of their own here: collectives of real GPUs are NCCL's, which this crate does not call yet"
+        "ranks cannot use real GPUs: collectives between real GPUs need NCCL, which this crate does not support yet"
     )]
     RealGpus,
-    #[error("a run has at least one rank")]
+    #[error("a run needs at least one rank")]
     NoRanks,
-    #[error(
-        "{ranks} ranks need two open files each to hand on their turns, and the system allows no more: {why}"
-    )]
+    #[error("{ranks} ranks need two open files each, and the system allows no more: {why}")]
     Turns { ranks: usize, why: String },
-    #[error("Ranks::run_each takes a state for each of {ranks} ranks, and got {states}")]
+    #[error("Ranks::run_each needs a state for each of {ranks} ranks, but got {states}")]
     States { ranks: usize, states: usize },
     #[error("No backend type associated with device type {device_type}")]
     NoBackend { device_type: &'static str },

@@ -409,7 +409,7 @@ fn a_program_that_was_told_of_it_goes_on() -> Result<()> {
         let x = Tensor::ones((&[4], Device::cuda(0)))?;
         crate::ops::launch::launch(&HUNGRY, [], [&x], &[], &[])?;
         let error = cuda::synchronize().unwrap_err().to_string();
-        let says = "CUDA error: out of memory (this computer cannot give the 123 bytes";
+        let says = "CUDA error: out of memory (this computer cannot provide the 123 bytes";
         assert!(error.starts_with(says), "{error}");
         x.add_(1.0)?;
         assert_eq!(x.to_vec::<f32>()?, [2.0; 4]);

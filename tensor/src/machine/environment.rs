@@ -50,7 +50,7 @@ fn parse(variable: &str, one: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" => Ok(true),
         "0" | "" => Ok(false),
-        _ => Err(format!("{variable} is 1 ({one}) or 0, but got '{value}'")),
+        _ => Err(format!("{variable} must be 1 ({one}) or 0, but got '{value}'")),
     }
 }
 
@@ -85,8 +85,9 @@ mod tests {
         let parse = |value| parse(P2P, "collectives go through the host", value);
         assert_eq!(["1", "0", ""].map(parse), [Ok(true), Ok(false), Ok(false)]);
         for wrong in ["yes", "2", " 1", "true", "-1"] {
-            let message =
-                format!("NCCL_P2P_DISABLE is 1 (collectives go through the host) or 0, but got '{wrong}'");
+            let message = format!(
+                "NCCL_P2P_DISABLE must be 1 (collectives go through the host) or 0, but got '{wrong}'"
+            );
             assert_eq!(parse(wrong), Err(message));
         }
     }

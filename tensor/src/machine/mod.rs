@@ -110,7 +110,7 @@ impl Machine {
     /// A web page cannot use the GPUs of its computer.
     #[cfg(target_family = "wasm")]
     pub fn real() -> Result<Machine> {
-        Err(MachineError::Unavailable("a page of a browser has no NVIDIA driver".to_owned()).into())
+        Err(MachineError::Unavailable("a page in a browser has no NVIDIA driver".to_owned()).into())
     }
 
     #[cfg(test)]
@@ -268,7 +268,7 @@ impl Machine {
         match self.gpus() {
             GpuSpec::Real => {
                 let why =
-                    format!("{} is set before a program starts that uses real GPUs", environment::VISIBLE);
+                    format!("with real GPUs, {} must be set before the program starts", environment::VISIBLE);
                 Err(MachineError::Unavailable(why).into())
             }
             gpus => gpus.visible(list).bare_machine(),
@@ -282,7 +282,8 @@ impl Machine {
     pub fn with_nccl_p2p_disabled(&self) -> Result<Machine> {
         match self.gpus() {
             GpuSpec::Real => {
-                let why = format!("{} is set before a program starts that uses real GPUs", environment::P2P);
+                let why =
+                    format!("with real GPUs, {} must be set before the program starts", environment::P2P);
                 Err(MachineError::Unavailable(why).into())
             }
             gpus => gpus.without_nccl_p2p().bare_machine(),

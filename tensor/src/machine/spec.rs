@@ -98,8 +98,7 @@ impl GpuSpec {
             GpuSpec::Auto => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..Default::default() })),
             GpuSpec::Simulated(gpus) => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..gpus })),
             GpuSpec::None | GpuSpec::Real => {
-                let why =
-                    format!("with --gpu {self} time is measured; a host is modelled for simulated GPUs");
+                let why = format!("--gpu {self} measures time; only simulated GPUs have a modelled host");
                 Err(MachineError::Description(why).into())
             }
         }
@@ -182,7 +181,7 @@ impl GpuSpec {
         match self {
             GpuSpec::None => Ok(Machine::new()),
             GpuSpec::Real => Machine::real().map_err(|reason| {
-                let advice = "the doctor says what to do; --gpu sim:t4 simulates a card";
+                let advice = "cargo run --bin doctor explains the solution; --gpu sim:t4 simulates a card";
                 MachineError::Unavailable(format!("--gpu real: {reason} ({advice})")).into()
             }),
             GpuSpec::Auto => {
@@ -262,7 +261,7 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     for setting in settings {
         let (name, value) = setting.split_once('=').ok_or_else(|| no_option(setting))?;
         if given.contains(&name) {
-            return Err(format!("{name}= is given twice, expected it once"));
+            return Err(format!("{name}= occurs twice, expected it once"));
         }
         given.push(name);
         let read = match name {
@@ -345,7 +344,7 @@ fn memory(text: &str) -> Result<u64, String> {
     let bytes = digits.parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
     bytes
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
+        .ok_or_else(|| format!("'{text}' is not a size of memory, expected one such as 512MiB or 16GiB"))
 }
 
 /// Parses a seed like `torch.manual_seed`: any 64-bit integer. A negative one is its two's complement.
@@ -362,7 +361,7 @@ pub fn parse_seed(text: &str) -> Result<u64> {
 }
 
 fn no_option(setting: &str) -> String {
-    format!("'{setting}' is no option, expected {}", GpuSpec::GRAMMAR)
+    format!("unknown option '{setting}', expected {}", GpuSpec::GRAMMAR)
 }
 
 fn outside_grammar() -> String {

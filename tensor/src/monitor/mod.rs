@@ -57,7 +57,7 @@ pub fn gpu(index: usize) -> Result<Gpu> {
         gpu.index = index;
         return Ok(gpu);
     }
-    Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
+    Err(Error::custom("this GPU cannot be monitored: its driver does not report its PCI address"))
 }
 
 /// Returns the connections between the machine's GPUs, as `nvidia-smi topo -m` prints them. Simulated GPUs hidden by
@@ -92,7 +92,7 @@ pub fn topology() -> Result<Topology> {
         return nvml_topology(&bus_ids).map_err(Error::custom);
     }
     Err(Error::custom(format!(
-        "how its {count} GPUs are connected is not known: their driver does not say where they sit"
+        "the connections of the {count} GPUs are unknown: their driver does not report PCI addresses"
     )))
 }
 
@@ -200,5 +200,5 @@ fn of_current() -> Result<Gpu> {
 }
 
 fn known(reading: Option<u32>, what: &str) -> Result<u32> {
-    reading.ok_or_else(|| Error::custom(format!("{what}: not known of this GPU")))
+    reading.ok_or_else(|| Error::custom(format!("{what}: unknown for this GPU")))
 }

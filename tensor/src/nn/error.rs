@@ -24,7 +24,7 @@ pub enum ModuleError {
         "While copying the parameter named \"{name}\", expected torch.Tensor or Tensor-like object from checkpoint but received <class '{class}'>"
     )]
     NotATensor { name: String, class: &'static str },
-    #[error("a state_dict has tensors by name: at {key} it has a value of type {kind}")]
+    #[error("a state_dict maps names to tensors, but {key} has a value of type {kind}")]
     NotAState { key: String, kind: &'static str },
     #[error(
         "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"

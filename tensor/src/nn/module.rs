@@ -326,7 +326,7 @@ pub(super) fn convert(
         let half = HalfDone::after(
             done,
             of,
-            "parameters and buffers were converted: the same call, with memory for it, does the rest",
+            "parameters and buffers were converted: the same call, with enough memory, converts the rest",
         );
         match replacement.map_err(half)? {
             // Tensors for another device are kept until all have arrived. Others are replaced at once, to save memory.

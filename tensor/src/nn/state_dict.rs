@@ -265,7 +265,7 @@ fn load_into(
             let half = HalfDone::after(
                 done,
                 copies.len(),
-                "parameters and buffers were copied: the same call, with memory for it, does the rest",
+                "parameters and buffers were copied: the same call, with enough memory, copies the rest",
             );
             let source = if is_old_number(target, source) { &source.reshape(&[])? } else { source };
             target.copy_(source).map(drop).map_err(half)

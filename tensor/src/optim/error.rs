@@ -25,7 +25,7 @@ pub enum OptimError {
     GroupSizes,
     #[error("loaded state dict has no '{name}' in a parameter group: it is not the state of {optimizer}")]
     NoOption { optimizer: &'static str, name: &'static str },
-    #[error("loaded state dict has {name}=True, which {optimizer} does not have here")]
+    #[error("loaded state dict has {name}=True, which {optimizer} does not support here")]
     Choice { optimizer: &'static str, name: &'static str },
     #[error(
         "size mismatch for {name} of parameter {id}: copying a state with shape torch.Size({found:?}), the shape of the parameter is torch.Size({expected:?})"
@@ -33,7 +33,7 @@ pub enum OptimError {
     StateSizes { name: &'static str, id: String, found: Vec<usize>, expected: Vec<usize> },
     #[error("expected a pair of numbers, found {len}")]
     Pair { len: usize },
-    #[error("'step' is one number, and not of shape torch.Size({sizes:?})")]
+    #[error("'step' must be one number, but has shape torch.Size({sizes:?})")]
     Step { sizes: Vec<usize> },
 }
 

@@ -123,8 +123,8 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
                     HalfDone::after(
                         done,
                         of,
-                        "parameters were updated: go on from a checkpoint, since \
-                         another step would update these twice",
+                        "parameters were updated: continue from a checkpoint, because another step would \
+                         update these twice",
                     ),
                 )?;
                 *kept = state;

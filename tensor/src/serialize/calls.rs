@@ -60,7 +60,7 @@ impl Unpickler<'_> {
             )));
         };
         let tuple = arguments;
-        let arguments = self.tuple(tuple).ok_or_else(|| malformed("arguments are no tuple"))?.to_vec();
+        let arguments = self.tuple(tuple).ok_or_else(|| malformed("the arguments are not a tuple"))?.to_vec();
         let made = match (&**name, &arguments[..]) {
             ("collections.OrderedDict", []) => Some(self.dict(Class::OrderedDict, Vec::new())),
             ("collections.OrderedDict", [pairs]) => {
@@ -106,7 +106,7 @@ impl Unpickler<'_> {
             ("torch.nn.parameter.Parameter", _) => Some(self.new_object(function, tuple)?),
             _ => self.rebuilt(name, &arguments)?,
         };
-        made.ok_or_else(|| refused(format!("{name} is called with other arguments than PyTorch gives it")))
+        made.ok_or_else(|| refused(format!("{name} has unexpected arguments")))
     }
 
     /// Calls a function that rebuilds tensors; `None` for unknown arguments.
@@ -221,7 +221,7 @@ impl Unpickler<'_> {
                 let storage = self.storages[*storage].clone();
                 Ok(Rebuild { storage, offset, sizes, strides, requires_grad, negative })
             }
-            _ => Err(malformed("a tensor has no storage, or sizes, strides or an offset that none has")),
+            _ => Err(malformed("a tensor has no storage, or invalid sizes, strides, or offset")),
         }
     }
 
@@ -231,9 +231,9 @@ impl Unpickler<'_> {
         let bytes = match &*encoding.to_ascii_lowercase().replace('-', "_") {
             "latin1" | "latin_1" => text.chars().map(|c| u8::try_from(c).ok()).collect(),
             "utf8" | "utf_8" => Some(text.as_bytes().to_vec()),
-            _ => return Err(refused(format!("bytes are encoded as {encoding}, and not as latin1"))),
+            _ => return Err(refused(format!("bytes are encoded as {encoding}, not as latin1"))),
         };
-        bytes.ok_or_else(|| malformed("bytes have a character that latin1 does not have"))
+        bytes.ok_or_else(|| malformed("bytes have a character outside latin1"))
     }
 
     /// Creates an object of a class (`NEWOBJ`), like `__new__`.
@@ -244,7 +244,7 @@ impl Unpickler<'_> {
                 "Can only create new object for nn.Parameter or classes allowlisted, but got {class}"
             )));
         };
-        let items = self.tuple(arguments).ok_or_else(|| malformed("arguments are no tuple"))?.to_vec();
+        let items = self.tuple(arguments).ok_or_else(|| malformed("the arguments are not a tuple"))?.to_vec();
         match (&**name, &items[..]) {
             ("torch.nn.parameter.Parameter", [Item::Tensor(data), rest @ ..]) if rest.len() < 2 => {
                 let requires_grad = matches!(rest, [] | [Item::Bool(true)]);
@@ -258,9 +258,7 @@ impl Unpickler<'_> {
                 let none = self.group(Vec::new());
                 self.call(class, &Item::Tuple(none))
             }
-            ("torch.nn.parameter.Parameter", _) => {
-                Err(refused(format!("{name} is called with other arguments than PyTorch gives it")))
-            }
+            ("torch.nn.parameter.Parameter", _) => Err(refused(format!("{name} has unexpected arguments"))),
             _ => self.call(class, arguments),
         }
     }
@@ -290,7 +288,7 @@ impl Unpickler<'_> {
                     [Item::Bool(requires_grad), _, _] => {
                         Rebuild { requires_grad: *requires_grad, ..self.tensors[*tensor].clone() }
                     }
-                    _ => return Err(refused("a tensor is given a state that PyTorch gives none".to_owned())),
+                    _ => return Err(refused("a tensor has an unexpected state".to_owned())),
                 };
                 Ok(())
             }
@@ -332,7 +330,7 @@ impl Unpickler<'_> {
             _ => None,
         }
         .filter(|(start, seen)| start.checked_add(*seen).is_some_and(|end| end <= numel))
-        .ok_or_else(|| malformed("a storage is a view that is not in its storage"))?;
+        .ok_or_else(|| malformed("a view is outside its storage"))?;
         let (key, location): (Rc<str>, Rc<str>) = (key.clone(), location.clone());
         Ok(StorageId { key, dtype, location, numel, start, seen })
     }

@@ -23,7 +23,7 @@ pub enum SerializeError {
     #[error("Parent directory {folder} does not exist.")]
     NoParent { folder: String },
 
-    #[error("This file is empty: a save that was cut short, or nothing that torch.save wrote")]
+    #[error("This file is empty: its save was interrupted, or torch.save did not write it")]
     Empty,
     #[error(
         "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
@@ -41,11 +41,11 @@ pub enum SerializeError {
     #[error("This is a safetensors file: serialize::safetensors::load_file reads it")]
     Safetensors,
     #[error(
-        "This is a TorchScript archive, of torch.jit.save, which holds a program: save its state_dict() with torch.save"
+        "This is a TorchScript archive of torch.jit.save, which contains a program: save its state_dict() with torch.save"
     )]
     TorchScript,
     #[error(
-        "This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with {head}"
+        "This is not a checkpoint: torch.save writes a zip file, which begins with PK, but this file begins with {head}"
     )]
     NotACheckpoint { head: String },
 
@@ -55,11 +55,11 @@ pub enum SerializeError {
     NotInSubdirectory { folder: String, name: String },
     #[error("PytorchStreamReader failed locating file {name}: file not found")]
     NoRecord { name: String },
-    #[error("the archive has two records of the name {name}")]
+    #[error("the archive has two records named {name}")]
     RecordTwice { name: String },
     #[error("the record {name} is {how}: a checkpoint's records are stored, or compressed by deflate")]
     NotStored { name: String, how: &'static str },
-    #[error("the record {name} has {size} bytes, and may have at most {most}")]
+    #[error("the record {name} has {size} bytes, but may have at most {most}")]
     RecordTooLarge { name: String, size: u64, most: u64 },
     #[error("PytorchStreamReader failed reading file {name}: CRC-32 check failed, so the file is damaged")]
     Checksum { name: String },
@@ -77,8 +77,8 @@ pub enum SerializeError {
     )]
     Operand { operand: u8 },
     #[error(
-        "Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global: a checkpoint is made of tensors \
-         of this crate's types, numbers, strings, lists, tuples and dicts, such as model.state_dict()"
+        "Weights only load failed. Unsupported global: GLOBAL {name} was not an allowed global: a checkpoint \
+         contains tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as model.state_dict()"
     )]
     Global { name: String },
     #[error(
@@ -88,19 +88,19 @@ pub enum SerializeError {
     #[error("Weights only load failed. {why}")]
     Refused { why: String },
     #[error(
-        "the checkpoint has {tensor}, which this crate does not have: convert it in PyTorch, and save it again"
+        "the checkpoint has {tensor}, which this crate does not support: convert it in PyTorch, and save it again"
     )]
     Lacks { tensor: String },
-    #[error("a str has half of a surrogate pair, which text in Rust cannot have")]
+    #[error("a str has an unpaired surrogate, which a Rust string cannot contain")]
     Surrogate,
     #[error("Python int too large to convert to C long: {number}")]
     Overflow { number: String },
     #[error("unhashable type: '{class}'")]
     Unhashable { class: &'static str },
-    #[error("lists, tuples and dicts are more than {DEEPEST} deep within each other")]
+    #[error("lists, tuples, and dicts are nested more than {DEEPEST} deep")]
     TooDeep,
     #[error(
-        "the pickle stands for more than {MOST_VALUES} values, or for many more, or much more text, than it has bytes"
+        "the pickle expands to more than {MOST_VALUES} values, or to far more values or text than it has bytes"
     )]
     TooManyValues,
     #[error("the storage {key} has {numel} elements of {dtype}, but its record has {bytes} bytes")]
@@ -132,13 +132,13 @@ pub enum SerializeError {
 
     #[error("Error while deserializing header: {reason}")]
     SafetensorsHeader { reason: String },
-    #[error("the tensor `{name}` is of the type {dtype}, which this crate has no tensors of")]
+    #[error("the tensor `{name}` has the type {dtype}, which this crate does not support")]
     SafetensorsType { name: String, dtype: String },
-    #[error("a tensor cannot have the name `{name}`, which a safetensors file has for something else")]
+    #[error("a tensor cannot have the name `{name}`, which safetensors files reserve")]
     SafetensorsName { name: String },
     #[error(
         "Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them \
-         again: {first}, {second}. Save one of them, or all with serialize::save, after which they share it again"
+         again: {first}, {second}. Save only one of them, or save all with serialize::save, which preserves sharing"
     )]
     SharedMemory { first: String, second: String },
     #[error(

@@ -57,7 +57,7 @@ fn pickles_that_are_damaged_are_refused() {
         (b"Na.", "unpickling stack underflow"),
         (b"}(Nu.", "odd number of items for SETITEMS"),
         (b"X\x01\0\0\0\xff.", "a str is not UTF-8"),
-        (b"ctorch\nSize\nNR.", "arguments are no tuple"),
+        (b"ctorch\nSize\nNR.", "the arguments are not a tuple"),
     ] {
         assert_eq!(refusal(pickle), damaged(why), "{}", pickle.escape_ascii());
     }
@@ -96,7 +96,7 @@ fn tensors_that_are_not_in_their_storage_are_refused() {
 }
 
 fn damaged_tensor() -> String {
-    "Weights only load failed. The pickle is damaged: a tensor has no storage, or sizes, strides or an offset that none has"
+    "Weights only load failed. The pickle is damaged: a tensor has no storage, or invalid sizes, strides, or offset"
         .to_owned()
 }
 
@@ -104,8 +104,8 @@ fn damaged_tensor() -> String {
 #[test]
 fn small_files_that_stand_for_large_values_are_refused() {
     let (too_many, too_deep) = (
-        "the pickle stands for more than 4000000 values, or for many more, or much more text, than it has bytes",
-        "lists, tuples and dicts are more than 200 deep within each other",
+        "the pickle expands to more than 4000000 values, or to far more values or text than it has bytes",
+        "lists, tuples, and dicts are nested more than 200 deep",
     );
     // A list of ten references to a list of ten … ("billion laughs").
     let mut laughs = b"](K\x01eq\0".to_vec();
@@ -165,7 +165,7 @@ fn records_are_checked() {
     assert_eq!(message(&without("a/data/0")), missing("data/0"));
     assert_eq!(message(&with("b/data/1", b"")), "file in archive is not in a subdirectory a/: b/data/1");
     assert_eq!(message(&with("data.pkl", b"")), "file in archive is not in a subdirectory a/: data.pkl");
-    assert_eq!(message(&with("a/data/0", b"")), "the archive has two records of the name data/0");
+    assert_eq!(message(&with("a/data/0", b"")), "the archive has two records named data/0");
     assert_eq!(message(&zip(&[])), missing("version"));
     assert_eq!(message(&without("a/version")), missing("version"));
     let version = "Attempted to read a PyTorch file with version 11, but the maximum supported version for reading is 10.";

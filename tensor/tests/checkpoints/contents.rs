@@ -199,10 +199,11 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
 fn what_could_not_be_read_again_is_not_written() {
     let nested = |depth| (0..depth).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
     assert!(round(nested(200)).is_ok());
-    let message = "lists, tuples and dicts are more than 200 deep within each other";
+    let message = "lists, tuples, and dicts are nested more than 200 deep";
     assert_eq!(to_bytes(nested(201)).unwrap_err().to_string(), message);
     // Values that could not be read back are not written: too many values, or too much text.
-    let message = "the pickle stands for more than 4000000 values, or for many more, or much more text, than it has bytes";
+    let message =
+        "the pickle expands to more than 4000000 values, or to far more values or text than it has bytes";
     for value in [Value::List(vec![Value::None; 4_000_001]), "x".repeat((64 << 20) + 1).into()] {
         assert_eq!(to_bytes(value).unwrap_err().to_string(), message);
     }

@@ -143,14 +143,14 @@ fn what_is_not_allowed_is_refused_in_pytorchs_words() {
         (b"NQ.", "persistent_load id must be tuple or int, but got <class 'NoneType'>".into()),
         (b"X\x01\0\0\0a\x85Q.", "Only persistent_load of storage is allowed, but got <class 'str'>".into()),
         (b"N)R.", "Trying to call reduce for unrecognized function".into()),
-        (b"ctorch\nSize\nN\x85R.", "torch.Size is called with other arguments than PyTorch gives it".into()),
+        (b"ctorch\nSize\nN\x85R.", "torch.Size has unexpected arguments".into()),
         (b"\x8b.", "Unsupported operand 139".into()),
     ] {
         let message = refusal(pickle);
         assert!(message.starts_with(&format!("Weights only load failed. {why}")), "{message}");
         assert!(!message.contains("damaged"), "{message}");
     }
-    let surrogate = "a str has half of a surrogate pair, which text in Rust cannot have";
+    let surrogate = "a str has an unpaired surrogate, which a Rust string cannot contain";
     assert_eq!(refusal(b"X\x03\0\0\0\xed\xa0\x80."), surrogate);
     assert_eq!(refusal(b"}]K\x01s."), "unhashable type: 'list'");
 }

@@ -101,7 +101,7 @@ fn files_of_every_version_are_read_and_what_is_read_is_written_again() -> Result
 #[test]
 fn what_is_no_checkpoint_is_named() {
     for (bytes, message) in [
-        (&b""[..], "This file is empty: a save that was cut short, or nothing that torch.save wrote"),
+        (&b""[..], "This file is empty: its save was interrupted, or torch.save did not write it"),
         (
             include_bytes!("files/before-0.4.tar"),
             "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
@@ -109,7 +109,7 @@ fn what_is_no_checkpoint_is_named() {
         ),
         (
             include_bytes!("files/torchscript.pt"),
-            "This is a TorchScript archive, of torch.jit.save, which holds a program: save its state_dict() with torch.save",
+            "This is a TorchScript archive of torch.jit.save, which contains a program: save its state_dict() with torch.save",
         ),
         (
             include_bytes!("files/python.safetensors"),
@@ -118,16 +118,16 @@ fn what_is_no_checkpoint_is_named() {
         (
             include_bytes!("files/module.pt"),
             "Weights only load failed. Unsupported global: GLOBAL torch.nn.modules.linear.Linear was not an allowed global: a \
-             checkpoint is made of tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
+             checkpoint contains tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
              model.state_dict()",
         ),
         (
             include_bytes!("files/int16.pt"),
-            "the checkpoint has a tensor of torch.int16, which this crate does not have: convert it in PyTorch, and save it again",
+            "the checkpoint has a tensor of torch.int16, which this crate does not support: convert it in PyTorch, and save it again",
         ),
         (
             b"<!DOCTYPE html>",
-            "This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with <!DOCTYP",
+            "This is not a checkpoint: torch.save writes a zip file, which begins with PK, but this file begins with <!DOCTYP",
         ),
         (
             // In the old format, with a pickle protocol that torch.load does not accept.

@@ -98,8 +98,7 @@ fn what_the_format_cannot_keep_is_refused() -> Result<()> {
     }
     // Two parts of one storage that do not overlap do not count as shared.
     save([("a", &x.get(0)?), ("b", &x.get(1)?)], &Metadata::new())?;
-    let name =
-        "a tensor cannot have the name `__metadata__`, which a safetensors file has for something else";
+    let name = "a tensor cannot have the name `__metadata__`, which safetensors files reserve";
     assert_eq!(refused(&[("__metadata__", &x)]), name);
     assert!(refused(&[("a", &x), ("a", &x.copy()?)]).contains("the name `a`"));
     Ok(())
@@ -129,7 +128,7 @@ fn damaged_files_are_refused_in_the_words_of_the_library() -> Result<()> {
         assert_eq!(message(&bytes), format!("Error while deserializing header: {reason}"));
     }
     assert!(message(&changed("F32", "F99")).contains("unknown variant `F99`"));
-    let dtype = "the tensor `x` is of the type I16, which this crate has no tensors of";
+    let dtype = "the tensor `x` has the type I16, which this crate does not support";
     assert_eq!(message(&changed("\"F32\",\"shape\":[4]", "\"I16\",\"shape\":[8]")), dtype);
     assert!(message(&changed("[4]", "[1,1,1,1,1,1,1,1,4]")).contains("dimension"));
     Ok(())

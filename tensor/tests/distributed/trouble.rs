@@ -159,8 +159,7 @@ fn more_ranks_than_files_is_an_error() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    let expected =
-        "64 ranks need two open files each to hand on their turns, and the system allows no more: ";
+    let expected = "64 ranks need two open files each, and the system allows no more: ";
     assert!(output.status.success() && text.contains(expected), "{output:?}");
 }
 

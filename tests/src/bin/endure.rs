@@ -19,11 +19,11 @@ use todevice::{GpuSpec, cuda, monitor};
 #[derive(Parser)]
 #[command(name = "endure", version)]
 struct Options {
-    /// GPUs to run on, of which the first is used
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    /// GPUs to run on; only the first is used
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on; only the first is used: {}", GpuSpec::GRAMMAR))]
     gpu: GpuSpec,
 
-    /// How long to train, in seconds
+    /// Duration of the training, in seconds
     #[arg(long, value_name = "N", default_value = "240", value_parser = count(1..=86_400))]
     seconds: usize,
 }

@@ -16,23 +16,23 @@ use labs::{failed, program, wrong};
 use todevice::prelude::*;
 use todevice::{Conv2dOptions, GpuSpec, LayerNormArguments, Machine, ToOptions};
 
-/// Compares modelled times with measured ones, and prints tables of them
+/// Compares modelled times with measured times, and prints tables
 #[derive(Parser)]
 #[command(name = "how-wrong", version)]
 struct Options {
-    /// GPUs to measure, of which the first is used
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to measure, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    /// GPUs to measure; only the first is used
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to measure; only the first is used: {}", GpuSpec::GRAMMAR))]
     gpu: GpuSpec,
 
-    /// Simulated GPU whose times are compared, as calibrate wrote it: sim:FILE.profile,host=FILE.host
+    /// Simulated GPU to compare with, from the files of calibrate: sim:FILE.profile,host=FILE.host
     #[arg(long, value_name = "GPU")]
     model: GpuSpec,
 
-    /// Divides the sizes, for GPUs that are slow
+    /// Divisor of all sizes, for slow GPUs
     #[arg(long, value_name = "N", default_value = "1", value_parser = count(1..=64))]
     smaller: usize,
 
-    /// Compares only this kind of work; may be given several times
+    /// Compare only this kind of work; can be repeated
     #[arg(long, value_name = "KIND", value_parser = ["operations", "copies", "trainings"])]
     only: Vec<String>,
 }

@@ -17,8 +17,8 @@ use todevice::{GpuSpec, cuda};
 #[derive(Parser)]
 #[command(name = "snapshot", version)]
 struct Options {
-    /// GPUs to run on, of which the first is used
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    /// GPUs to run on; only the first is used
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on; only the first is used: {}", GpuSpec::GRAMMAR))]
     gpu: GpuSpec,
 }
 

@@ -16,17 +16,17 @@ pub struct Known {
 const KNOWN: &[Known] = &[
     Known {
         operations: &["conv2d"], what: "error",
-        ours: "conv2d is for floating point types", theirs: "no error",
+        ours: "conv2d needs floating point types", theirs: "no error",
         reason: "convolutions of integers are left out",
     },
     Known {
         operations: &[], what: "error",
-        ours: "an in-place operation on a view is recorded by autograd, which this crate does not do", theirs: "",
+        ours: "autograd does not record in-place operations on views in this crate", theirs: "",
         reason: "autograd does not follow writes to views",
     },
     Known {
         operations: &[], what: "error",
-        ours: "a view is used whose base was written to by a recorded in-place operation", theirs: "",
+        ours: "a recorded in-place operation wrote to the base of this view", theirs: "",
         reason: "autograd does not follow writes to views",
     },
     Known {
@@ -62,7 +62,7 @@ const KNOWN: &[Known] = &[
     },
     Known {
         operations: &["batch_norm"], what: "error",
-        ours: "batch_norm takes an input of at least 2 dimensions", theirs: "",
+        ours: "batch_norm needs an input of at least 2 dimensions", theirs: "",
         reason: "PyTorch goes on with an input of one dimension until something else is wrong",
     },
     Known {

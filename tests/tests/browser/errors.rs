@@ -39,7 +39,7 @@ fn a_message_is_explained_in_the_page_and_goes_nowhere() {
         let after = browser.value(ASKED).as_str().unwrap().to_owned();
         assert!(!after.contains("secret") && browser.value("location.href") == address, "{page}: {after}");
         let told = explain(&browser, "Segmentation fault <img src=x onerror=alert(1)>");
-        assert!(told.starts_with("This message is not known here."), "{page}: {told}");
+        assert!(told.starts_with("Unknown message."), "{page}: {told}");
         // Its link leads to a page.
         explain(&browser, MESSAGE);
         browser.value("document.querySelector('.paste-error form').requestSubmit()");

@@ -126,7 +126,7 @@ fn a_page_and_a_terminal_say_the_same_of_a_record() {
     }
     browser.value(&format!("progress.replace({record})"));
     says_the_same(&browser, &course, &record);
-    assert_eq!(texts(&browser, ".score-next li"), ["Nothing in this book is left for you to show."]);
+    assert_eq!(texts(&browser, ".score-next li"), ["You have shown everything in this book."]);
 }
 
 /// A reader who comes to run something immediately sees where.

@@ -75,7 +75,7 @@ fn unmarked(program: &Program, errors: &str) -> Vec<String> {
         let (run, not_run) = (of_anchor(&run), of_anchor(&not_run));
         match (3 * run < run + not_run, anchor.needs_a_gpu) {
             (true, false) => {
-                Some(format!("anchor `{0}` is not run on a CPU: say `{0} (needs a GPU)`", anchor.name))
+                Some(format!("anchor `{0}` is not run on a CPU: write `{0} (needs a GPU)`", anchor.name))
             }
             (false, true) => {
                 Some(format!("anchor `{}` is run on a CPU: leave `(needs a GPU)` out", anchor.name))

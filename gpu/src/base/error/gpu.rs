@@ -24,7 +24,7 @@ pub enum GpuError {
     NoDeviceString,
     #[error("Could not parse device index '{index}' in device string '{text}'")]
     UnreadableIndex { index: String, text: String },
-    #[error("this crate has cpu and cuda devices, and no {0} devices")]
+    #[error("this crate supports cpu and cuda devices, not {0} devices")]
     OtherDeviceType(String),
     #[error(
         "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
@@ -70,13 +70,13 @@ pub enum GpuError {
     EventNotRecorded,
     #[error("Both events must be completed before calculating elapsed time.")]
     EventNotCompleted,
-    #[error("{device} belongs to another machine than the one entered here")]
+    #[error("{device} does not belong to the machine entered here")]
     OtherMachine { device: Device },
     #[error(
         "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
     )]
     CudaInWorker,
-    #[error("a simulated GPU is driven by the thread that used it first, and by no other")]
+    #[error("a simulated GPU can be used only by the thread that used it first")]
     SimulatedThread,
     #[error(
         "CUDA error: {message}{}\nSearch for `{name}' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n{}",

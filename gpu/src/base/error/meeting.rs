@@ -21,8 +21,8 @@ pub enum MeetingError {
     DuplicateGpu { rank: usize, other: usize, device: usize },
     /// For platforms without threads.
     #[error(
-        "rank {rank} waits in {what} for rank {missing}, which has not begun this phase. There are no threads here, so a \
-         phase must end before it waits for what all ranks do in it"
+        "rank {rank} waits in {what} for rank {missing}, which has not begun this phase. Ranks run without \
+         threads here, so a phase must not wait for other ranks in the same phase"
     )]
     NotYet { rank: usize, what: String, missing: usize },
 }

@@ -94,10 +94,10 @@ impl OutOfMemory {
 
     fn fix(&self) -> &'static str {
         if self.tried > self.total {
-            return "the GPU has less memory than this alone: ask for less at a time";
+            return "the request is larger than the GPU's memory: allocate less at a time";
         }
         if self.allowed.is_some_and(|allowed| self.tried > allowed) {
-            return "the limit set with `set_per_process_memory_fraction` is less than this alone: raise it";
+            return "the request exceeds the limit set with `set_per_process_memory_fraction`: raise the limit";
         }
         "use a smaller batch, or drop what is no longer needed before this line;\n          \
          in an evaluation, where nothing learns, run the forward pass in `no_grad(|| …)`"

@@ -85,7 +85,7 @@ impl Generator {
             return invalid(format!("it was never seeded (seeded is {seeded})"));
         }
         if left < 1 || left > N as i32 || next > N as u64 {
-            return invalid(format!("left {left} and next {next} must lie in 1..={N} and 0..={N}"));
+            return invalid(format!("left {left} and next {next} must be in 1..={N} and 0..={N}"));
         }
         let (ready, next) = (left as usize - 1, next as usize);
         if ready > N - next {

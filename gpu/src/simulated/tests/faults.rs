@@ -49,7 +49,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     let detail = error.detail.as_deref().unwrap();
     assert_eq!(
         detail,
-        "this computer cannot give the 123 bytes that the simulated kernel hungry_f32 works in"
+        "this computer cannot provide the 123 bytes that the simulated kernel hungry_f32 needs"
     );
     assert_eq!(gpu.synchronize(0), Err(error.clone()), "nobody may have heard it yet");
     gpu.error_returned(&error);

@@ -243,7 +243,7 @@ impl<'a> Host<'a> {
                 let (is, wanted) =
                     if is_host { ("the device", "the host") } else { ("the host", "the device") };
                 let notes =
-                    vec![format!("its direction says memory of {wanted}, and {at:#x} is memory of {is}")];
+                    vec![format!("its direction requires memory of {wanted}, but {at:#x} is memory of {is}")];
                 self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is on the wrong side"), notes);
                 return Ok(self.error(1));
             }
@@ -382,7 +382,7 @@ impl Environment for Host<'_> {
         if machine.is_late() {
             let limit = machine.most_time.as_secs();
             let title = format!(
-                "Stopped after {limit} seconds: the program loops for ever, or is too long for this emulator"
+                "Stopped after {limit} seconds: the program loops forever, or takes too long for this emulator"
             );
             return Err(self.fault(machine, span, title, Vec::new()));
         }

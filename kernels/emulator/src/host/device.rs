@@ -147,7 +147,7 @@ impl Host<'_> {
                 vec![(first, free.to_le_bytes().to_vec()), (second, total.to_le_bytes().to_vec())]
             }),
             "cudaDeviceGetAttribute" => {
-                let title = format!("`{name}` is not part of what `--gpu real` runs");
+                let title = format!("`--gpu real` does not support `{name}`");
                 return Some(Err(self.fault(machine, span, title, Vec::new())));
             }
             _ => return None,

@@ -157,7 +157,7 @@ impl Lower<'_> {
         let leaves = self.types.leaves(ty);
         let align = self.types.layout(ty).1;
         if leaves.len() > 2000 {
-            return self.error("a copy of so large an array or struct is not part of the subset");
+            return self.error("a copy of such a large array or struct is not part of the subset");
         }
         let to = if leaves.len() > 1 { self.frozen(memory)? } else { *memory };
         let from = match &value.place {

@@ -121,7 +121,7 @@ impl Lower<'_> {
             return Ok(None);
         };
         if !self.on_device {
-            return self.error(format!("`{name}` is known in kernels only, and this is host code"));
+            return self.error(format!("`{name}` exists only in kernels, and this is host code"));
         }
         let which = match axis {
             "x" => specials[0],
@@ -137,7 +137,7 @@ impl Lower<'_> {
     pub fn built_in_value(&mut self, name: &str) -> Result<Option<Value>> {
         if let Some((_, specials)) = DIMENSIONS.iter().find(|(known, _)| *known == name) {
             if !self.on_device {
-                return self.error(format!("`{name}` is known in kernels only, and this is host code"));
+                return self.error(format!("`{name}` exists only in kernels, and this is host code"));
             }
             let rows: Vec<u32> = specials.iter().map(|which| self.program.special(*which)).collect();
             let ty = if name.ends_with("Dim") { "dim3" } else { "uint3" };
@@ -256,7 +256,7 @@ impl Lower<'_> {
     pub fn exactly<const N: usize>(&self, name: &str, values: Vec<Value>) -> Result<[Value; N]> {
         let count = values.len();
         values.try_into().map_err(|_| {
-            Error::new(self.span, format!("`{name}` takes {N} arguments, and here it has {count}"))
+            Error::new(self.span, format!("`{name}` takes {N} arguments, but gets {count} here"))
         })
     }
 
@@ -281,7 +281,7 @@ impl Lower<'_> {
         let function = &math::FUNCTIONS[number as usize];
         if plain.len() != function.parameters.len() {
             return self.error(format!(
-                "`{name}` takes {} arguments, and here it has {}",
+                "`{name}` takes {} arguments, but gets {} here",
                 function.parameters.len(),
                 plain.len()
             ));

@@ -118,7 +118,7 @@ impl Lower<'_> {
                 ));
             }
             if self.is_compile_time(value.ty) {
-                return self.error("a lambda that captures a lambda is no argument of a kernel here");
+                return self.error("a lambda that captures a lambda cannot be an argument of a kernel here");
             }
             if value.as_const().is_none() {
                 all.push((name.clone(), value.clone()));

@@ -14,7 +14,7 @@ impl Lower<'_> {
             return self.shared_variable(variable);
         }
         if variable.storage.constant {
-            return self.error("`__constant__` variables stand outside of functions");
+            return self.error("`__constant__` variables must be outside of functions");
         }
         if variable.storage.is_static && !variable.storage.is_constexpr {
             if self.on_device {
@@ -32,7 +32,7 @@ impl Lower<'_> {
                     items = all;
                     &items[0]
                 }
-                _ => return self.error("`auto` has nothing here that says which type it is"),
+                _ => return self.error("the type of `auto` cannot be deduced here"),
             };
             let value = self.expression(init)?;
             self.span = variable.span;
@@ -171,10 +171,7 @@ impl Lower<'_> {
         let named =
             |value: Value| Value { is_lvalue: true, is_const, declaration: Some(variable.id), ..value };
         if variable.storage.is_constexpr && value.as_const().is_none() && self.prim(value.ty).is_some() {
-            return self.error(format!(
-                "the value of `{}` has to be known when the program is compiled",
-                variable.name
-            ));
+            return self.error(format!("the value of `{}` must be known at compile time", variable.name));
         }
         if self.in_memory.contains(&variable.id) && !(is_const && value.as_const().is_some()) {
             let place = self.variable_place(variable, written);
@@ -284,7 +281,7 @@ impl Lower<'_> {
     /// Returns the kernel's shared variable.
     pub fn shared_value(&mut self, variable: &Variable) -> Result<Value> {
         if !self.on_device {
-            return self.error("`__shared__` variables stand in device code");
+            return self.error("`__shared__` variables must be in device code");
         }
         if !matches!(variable.init, Init::None) {
             return self.error("`__shared__` variables cannot be initialised where they are declared");

@@ -238,7 +238,7 @@ impl Builder {
         }
         if self.local_bytes > MOST_LOCAL && self.local_base == crate::ir::space::LOCAL {
             let message = format!(
-                "`{name}` has {} bytes of local variables; {MOST_LOCAL} is the most",
+                "`{name}` has {} bytes of local variables; the maximum is {MOST_LOCAL}",
                 self.local_bytes
             );
             return Err(Error::new(span, message));
@@ -297,7 +297,7 @@ impl Builder {
             ..Program::default()
         };
         crate::ir::validate::validate(&program)
-            .map_err(|trouble| Error::new(span, format!("the emulator made a mistake: {trouble}")))?;
+            .map_err(|trouble| Error::new(span, format!("this is a bug of the emulator: {trouble}")))?;
         Ok(program)
     }
 }
@@ -320,8 +320,10 @@ impl Lower<'_> {
                 let loaded = self.loaded(value.clone())?;
                 match loaded.place {
                     Place::Row(_) | Place::Const(_) => self.row(&loaded),
-                    _ => self
-                        .error(format!("a value of type `{}` cannot stand here", self.types.name(value.ty))),
+                    _ => self.error(format!(
+                        "a value of type `{}` cannot be used here",
+                        self.types.name(value.ty)
+                    )),
                 }
             }
         }

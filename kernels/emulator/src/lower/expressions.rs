@@ -67,7 +67,7 @@ impl Lower<'_> {
                 _ => self.error(format!("`{name}` is not a pack")),
             },
             ExprKind::Lambda(lambda) => self.lambda(lambda),
-            ExprKind::Expand(_) => self.error("a pack is expanded only among arguments"),
+            ExprKind::Expand(_) => self.error("a pack can be expanded only in arguments"),
             ExprKind::Fold { operator, pack, first, left } => {
                 self.fold(*operator, pack, first.as_deref(), *left, value.span)
             }
@@ -144,8 +144,7 @@ impl Lower<'_> {
             let error = Error::new(self.span, format!("unknown name `{name}`"));
             return Err(error.help(format!("write `#include <{header}>`")));
         }
-        let error = Error::new(self.span, format!("unknown name `{name}`"))
-            .label("nothing of this name is known here");
+        let error = Error::new(self.span, format!("unknown name `{name}`")).label("not found in this scope");
         Err(match self.similar(name) {
             Some(other) => error.help(format!("did you mean `{other}`?")),
             None => error,
@@ -278,7 +277,7 @@ impl Lower<'_> {
             (Type::Struct(_), _) if self.rank(b, a.ty)?.is_some() => Ok(a.ty),
             (_, Type::Struct(_)) if self.rank(a, b.ty)?.is_some() => Ok(b.ty),
             _ => self.error(format!(
-                "the two sides are of the types `{}` and `{}`, which have nothing in common",
+                "the two sides have the incompatible types `{}` and `{}`",
                 self.types.name(a.ty),
                 self.types.name(b.ty)
             )),

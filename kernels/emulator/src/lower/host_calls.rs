@@ -23,8 +23,7 @@ impl Lower<'_> {
         let needed = parameters.chars().take_while(|c| *c != '?').count();
         let codes: Vec<char> = parameters.chars().filter(|c| *c != '?').collect();
         if values.len() < needed || values.len() > codes.len() {
-            return self
-                .error(format!("`{name}` takes {needed} arguments, and here it has {}", values.len()));
+            return self.error(format!("`{name}` takes {needed} arguments, but gets {} here", values.len()));
         }
         let mut converted = Vec::new();
         let count = values.len();

@@ -60,11 +60,11 @@ impl Lower<'_> {
         if self.frames.len() >= MOST_CALLS && !function.template.is_empty() {
             let name = &function.name;
             return Err(Error::new(span, format!("the template `{name}` is instantiated without end"))
-                .label("it needs a special form, or an `if constexpr`, that ends it")
+                .label("it needs a specialisation, or an `if constexpr`, that ends it")
                 .last());
         }
         if self.frames.len() >= MOST_CALLS {
-            let message = format!("the calls are nested too deeply: {MOST_CALLS} is the most");
+            let message = format!("the calls are nested too deeply: the maximum is {MOST_CALLS}");
             return Err(Error::new(span, message).last());
         }
         let first_row = self.program.next_row;

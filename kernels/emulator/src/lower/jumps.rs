@@ -25,7 +25,7 @@ impl Lower<'_> {
         self.check_nothing_is_alive()?;
         let label = self.label_of(name);
         if self.program.is_placed(label) {
-            return self.error(format!("the label `{name}` stands twice"));
+            return self.error(format!("the label `{name}` is defined twice"));
         }
         self.program.place(label);
         Ok(())

@@ -208,16 +208,18 @@ impl Lower<'_> {
         if self.on_device {
             return self.error("kernels that launch kernels are not part of the subset");
         }
-        let ExprKind::Path(path) = &function.kind else { return self.error("a launch names a kernel") };
+        let ExprKind::Path(path) = &function.kind else {
+            return self.error("a launch needs the name of a kernel");
+        };
         self.span = path.span;
         let callee = self.path_value(path)?;
         let Place::Functions(functions) = &callee.place else {
-            return self.error("a launch names a kernel, and this is none");
+            return self.error("a launch needs a kernel, and this is not one");
         };
         self.span = span;
         if config.len() < 2 || config.len() > 4 {
             return self.error(
-                "a launch takes `<<<blocks, threads>>>`, and perhaps bytes of shared memory and a stream",
+                "a launch takes `<<<blocks, threads>>>`, and optionally bytes of shared memory and a stream",
             );
         }
         let dim3 = self.named_type("dim3")?;

@@ -126,7 +126,7 @@ impl Lower<'_> {
                 };
                 (call("begin")?, call("end")?)
             }
-            _ => return self.error("this is not something to go through"),
+            _ => return self.error("this cannot be iterated over"),
         };
         let ty = first.ty;
         let at = Value { is_stable: false, is_lvalue: true, ..self.temporary(ty) };

@@ -350,7 +350,7 @@ impl<'a> Lower<'a> {
             let of_templates = self.frames.iter().filter_map(|frame| frame.of_struct);
             let count = of_templates.filter(|of| !self.types.structs[*of].declaration.template.is_empty());
             let message = match count.count() > 50 {
-                true => "a template is instantiated without end: it needs a special form that ends it",
+                true => "a template is instantiated without end: it needs a specialisation that ends it",
                 false => "this is nested too deeply",
             };
             return Err(Error::new(self.span, message).last());

@@ -57,7 +57,7 @@ impl<'t> Lower<'t> {
                 for (function, ..) in functions.candidates.iter().take(3) {
                     let count = function.parameters.len();
                     error = error
-                        .note(format!("this one takes {count} parameters and does not fit"), function.span);
+                        .note(format!("this one takes {count} parameters and does not match"), function.span);
                 }
                 Err(error)
             }
@@ -130,7 +130,7 @@ impl<'t> Lower<'t> {
             let message = format!("this call of `{}` is ambiguous", functions.name);
             return Err(Error::new(span, message)
                 .note("this fits", chosen.function.span)
-                .note("this fits as well", rival.span));
+                .note("this matches as well", rival.span));
         }
         self.specialized(functions, chosen, span).map(Some)
     }

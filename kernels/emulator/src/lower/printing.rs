@@ -29,13 +29,13 @@ impl Lower<'_> {
             return self.error("`printf` takes a format");
         };
         let ExprKind::Str(format) = &first.kind else {
-            return Err(Error::new(first.span, "the format of `printf` has to be a string that stands here"));
+            return Err(Error::new(first.span, "the format of `printf` must be a string literal"));
         };
         let conversions = conversions(format, first.span)?;
         if conversions.len() != rest.len() {
             return Err(Error::new(
                 first.span,
-                format!("the format has {} conversions, and {} values follow", conversions.len(), rest.len()),
+                format!("the format has {} conversions, but {} values follow", conversions.len(), rest.len()),
             ));
         }
         let mut operands = Vec::new();

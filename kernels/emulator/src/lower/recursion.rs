@@ -136,7 +136,7 @@ impl Lower<'_> {
         let is_open = has_auto(&function.result)
             || function.parameters.iter().any(|parameter| parameter.is_pack || has_auto(&parameter.ty));
         if is_open {
-            let message = format!("`{}` calls itself: then the types have to be written", function.name);
+            let message = format!("`{}` calls itself: write its types explicitly", function.name);
             return Err(Error::new(span, message).note("it is declared here", function.span));
         }
         let (result, written) =

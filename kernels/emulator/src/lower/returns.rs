@@ -76,7 +76,7 @@ impl Lower<'_> {
                 {
                     if self.types.rows(found.ty).is_none() {
                         return self.error(
-                            "so large a result beside a variable with a destructor is not part of the subset",
+                            "such a large result together with a variable with a destructor is not part of the subset",
                         );
                     }
                     result = Some(self.copied(found)?);
@@ -107,7 +107,7 @@ impl Lower<'_> {
                             None if result.ty == VOID => Value::new(VOID, Place::Nothing),
                             None => {
                                 if self.types.rows(result.ty).is_none_or(|rows| rows > 4) {
-                                    return self.error("`auto` for so large a result with several `return`s is not part of the subset: write its type");
+                                    return self.error("`auto` for such a large result with several `return`s is not part of the subset: write its type");
                                 }
                                 let slot = Value::lvalue(result.ty, Place::Row(row));
                                 self.frame().outcome = Outcome::Slot(Some(slot.clone()), row);

@@ -149,8 +149,7 @@ impl Lower<'_> {
             return chosen.map_or(Ok(()), |chosen| self.body(chosen));
         }
         if is_constexpr {
-            return self
-                .error("the condition of `if constexpr` has to be known when the program is compiled");
+            return self.error("the condition of `if constexpr` must be known at compile time");
         }
         let c = self.row(&is_true)?;
         let (other, end) = (self.program.label(), self.program.label());

@@ -30,7 +30,7 @@ impl Lower<'_> {
         span: Span,
     ) -> Result<TypeId> {
         let Some(primary) = structs.iter().find(|declaration| declaration.specialized.is_none()) else {
-            return Err(Error::new(span, "this template has no general form"));
+            return Err(Error::new(span, "this template has no primary definition"));
         };
         let arguments = if primary.template.is_empty() {
             if !given.is_empty() {
@@ -177,7 +177,7 @@ impl Lower<'_> {
             if !value.is_power_of_two() || value > 128 {
                 return Err(Error::new(
                     wanted.span,
-                    format!("an alignment of {value}: it is a power of two up to 128"),
+                    format!("an alignment of {value}: it must be a power of two up to 128"),
                 ));
             }
             align = align.max(value);

@@ -37,7 +37,7 @@ impl Lower<'_> {
         let plain = |ty| Written { ty, is_const: name.is_const, is_reference: false, is_forward: false };
         match &name.kind {
             TypeKind::Prim(prim) => Ok(plain(types::of_prim(*prim))),
-            TypeKind::Auto => self.error("`auto` has nothing here that says which type it is"),
+            TypeKind::Auto => self.error("the type of `auto` cannot be deduced here"),
             TypeKind::Nothing => Ok(plain(types::VOID)),
             TypeKind::Path(path) => {
                 // A member type or an alias may be `const` too.
@@ -84,7 +84,7 @@ impl Lower<'_> {
                 Ok(Written { ty, is_const: of.is_const, is_reference: false, is_forward: false })
             }
             TypeKind::Function => self.error("pointers to functions are not part of the subset here"),
-            TypeKind::Pack(_) => self.error("a pack of types has no place here"),
+            TypeKind::Pack(_) => self.error("a pack of types is not allowed here"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Lower<'_> {
         if count <= 0 {
             return Err(Error::new(
                 size.span,
-                format!("an array of {count} elements: it needs one at least"),
+                format!("an array of {count} elements: it needs at least one"),
             ));
         }
         Ok(count as u64)
@@ -118,11 +118,8 @@ impl Lower<'_> {
             return Err(Error::new(value.span, "division by zero in a constant"));
         }
         if found.as_const().is_none() {
-            return Err(Error::new(
-                value.span,
-                format!("{what} has to be known when the program is compiled"),
-            )
-            .label("this is known only when it runs"));
+            return Err(Error::new(value.span, format!("{what} must be known at compile time"))
+                .label("this is known only at run time"));
         }
         Ok(found)
     }
@@ -371,7 +368,7 @@ impl Lower<'_> {
                     Argument::Value(ty, bits)
                 }
                 (_, None) => {
-                    let message = format!("the template parameter `{}` is not known here", parameter.name);
+                    let message = format!("the template parameter `{}` is unknown here", parameter.name);
                     return Err(Error::new(span, message).note("it is declared here", parameter.span));
                 }
                 (ParameterKind::Type(_), Some(_)) => {

@@ -59,7 +59,7 @@ pub const NAMES: &[&str] = &[
 impl Lower<'_> {
     pub fn warp_call(&mut self, name: &str, mut values: Vec<Value>, span: Span) -> Result<Value> {
         if !self.on_device {
-            return self.error(format!("`{name}` is known in device code only, and this is host code"));
+            return self.error(format!("`{name}` exists only in device code, and this is host code"));
         }
         let nothing = || Value::new(VOID, Place::Nothing);
         let full = Value::constant(U32, 0xffff_ffff);

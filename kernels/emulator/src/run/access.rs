@@ -431,7 +431,7 @@ impl Runner<'_> {
             return;
         }
         let title = format!("The host {what} managed memory while a kernel may still run");
-        let notes = vec!["call `cudaDeviceSynchronize` before".to_owned()];
+        let notes = vec!["call `cudaDeviceSynchronize` first".to_owned()];
         let mut finding = fatal("racecheck", title, &self.program.name, vec![self.site("at", pc)], notes);
         finding.is_fatal = false;
         self.machine.findings.add(finding);

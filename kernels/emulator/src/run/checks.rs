@@ -26,7 +26,7 @@ impl Checks {
                 "all" => checks = Checks::ALL,
                 other => {
                     return Err(format!(
-                        "there is no check `{other}`: there are memcheck, racecheck, initcheck, synccheck, leakcheck and all"
+                        "unknown check `{other}`: expected memcheck, racecheck, initcheck, synccheck, leakcheck, or all"
                     ));
                 }
             }

@@ -67,7 +67,7 @@ impl Runner<'_> {
     pub fn stopped(&mut self, site: Site, limit: &str) -> Stop {
         let what = if self.is_host { "program" } else { "kernel" };
         let title =
-            format!("Stopped after {limit}: the {what} loops for ever, or is too long for this emulator");
+            format!("Stopped after {limit}: the {what} loops forever, or takes too long for this emulator");
         let check = if self.is_host { "host" } else { "timeout" };
         self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], Vec::new()));
         if self.is_host { Stop::HostFault } else { Stop::Timeout }

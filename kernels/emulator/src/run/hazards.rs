@@ -58,7 +58,7 @@ impl Runner<'_> {
         }
         let is_here = other.interval >= self.machine.order.start;
         if !is_here {
-            notes.push("the other access is of a launch in another stream, which nothing orders".to_owned());
+            notes.push("the other access belongs to an unordered launch in another stream".to_owned());
         }
         let [x, y, _] = self.shape.grid.map(u64::from);
         let number = u64::from(other.block);

@@ -102,8 +102,8 @@ impl Machine {
         Machine::refuses_threads(shape).map(|why| (9, why)).or_else(|| {
             let (fixed, dynamic) = (program.shared_bytes, shape.dynamic_shared);
             let why = format!(
-                "{fixed} bytes of shared memory that the kernel declares and {dynamic} that the launch adds; \
-                 49,152 is the most together"
+                "{fixed} bytes of shared memory from the kernel and {dynamic} from the launch; the maximum \
+                 of both together is 49,152"
             );
             (fixed.saturating_add(dynamic) > MOST_SHARED).then_some((1, why))
         })
@@ -116,10 +116,10 @@ impl Machine {
             return Some("the grid and the block need one thread at least".to_owned());
         }
         if threads > 1024 {
-            return Some(format!("{threads} threads a block; 1,024 is the most"));
+            return Some(format!("{threads} threads per block; the maximum is 1,024"));
         }
         if shape.block[2] > 64 {
-            return Some(format!("{} threads along z; 64 is the most", shape.block[2]));
+            return Some(format!("{} threads along z; the maximum is 64", shape.block[2]));
         }
         if x > 0x7fff_ffff || y > 65535 || z > 65535 {
             return Some("the grid is too large".to_owned());

@@ -243,7 +243,7 @@ impl Runner<'_> {
                 let ended = lanes - warp.live.count_ones();
                 if ended > 0 {
                     let which = if ended == 1 { "thread has" } else { "threads have" };
-                    let note = format!("{ended} {which} ended in this warp without coming to this barrier");
+                    let note = format!("{ended} {which} ended in this warp without reaching this barrier");
                     self.sync_finding(title, vec![site], vec![note]);
                 }
             }

@@ -16,7 +16,7 @@ pub fn value(tokens: &[Token], line: Span) -> Result<i64> {
     let value = condition.ternary()?;
     match condition.tokens.get(condition.at) {
         None => Ok(value),
-        Some(token) => Err(Error::new(token.span, "this does not belong to a condition of `#if`")),
+        Some(token) => Err(Error::new(token.span, "this is not allowed in a condition of `#if`")),
     }
 }
 
@@ -119,7 +119,7 @@ impl Condition<'_> {
                 }
                 value
             }
-            _ => return Err(Error::new(token.span, "this does not belong to a condition of `#if`")),
+            _ => return Err(Error::new(token.span, "this is not allowed in a condition of `#if`")),
         };
         self.depth -= 1;
         Ok(value)

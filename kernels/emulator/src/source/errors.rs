@@ -40,7 +40,7 @@ impl Error {
 
     /// The error of code that depends on something rejected earlier.
     pub fn known(span: Span) -> Box<Error> {
-        let mut error = Error::new(span, "this depends on an error before");
+        let mut error = Error::new(span, "this depends on an earlier error");
         error.is_known = true;
         error
     }

@@ -402,7 +402,7 @@ impl Preprocessor<'_> {
                     if tokens.len() != 1 {
                         return Err(Error::new(
                             name.span,
-                            format!("`##` makes `{joined}`, which is no token"),
+                            format!("`##` produces `{joined}`, which is not a token"),
                         ));
                     }
                     right[0] = Token { tok: tokens.remove(0).tok, ..left };
@@ -494,7 +494,7 @@ fn arguments(
     }
     if arguments.len() != parameters {
         let message = format!(
-            "the macro `{}` takes {parameters} arguments, and here it has {}",
+            "the macro `{}` takes {parameters} arguments, but gets {} here",
             spelling(&name.tok),
             arguments.len()
         );

@@ -404,7 +404,7 @@ impl Parser {
                     return Ok(Expr { span: path.span, kind: ExprKind::Path(path) });
                 }
                 let name = path.segments[0].name.clone();
-                return Err(Error::new(path.span, format!("`{name}` is a type, and here a value is needed")));
+                return Err(Error::new(path.span, format!("`{name}` is a type, but a value is needed here")));
             }
             return self.unexpected("`(` after a type");
         }

@@ -53,7 +53,7 @@ pub fn unknown_type(path: &Path) -> Box<Error> {
         (None, Some(&"std")) => Error::new(path.span, format!("`{name}` is not part of the subset")),
         _ => match WORDS.iter().find(|word| word.trim_matches('_') == name.trim_matches('_')) {
             Some(word) => error.help(format!("did you mean `{word}`?")),
-            None => error.label("no type of this name is known here"),
+            None => error.label("no such type in this scope"),
         },
     }
 }

@@ -3,7 +3,7 @@ use crate::{Kind, Pasted, Run};
 pub const KIND: Kind = Kind {
     id: "device-string",
     message: "Expected one of cpu, cuda, … device type at start of device string",
-    known_by: &["device type at start of device string", "Invalid device string:", "Device string must not be empty", "Could not parse device index", "this crate has cpu and cuda devices", "Expected a cuda device, but got:"],
+    known_by: &["device type at start of device string", "Invalid device string:", "Device string must not be empty", "Could not parse device index", "this crate supports cpu and cuda devices", "Expected a cuda device, but got:"],
     meaning: "The name of a device could not be read. It is `cpu`, `cuda`, or `cuda:` and a number.",
     place: "The text at the end of the message is the name that was given. It often comes from a configuration file or a flag: `gpu`, `CUDA`, `0` or `cuda0` are no names.",
     fix: &["Write `cuda` or `cuda:0`.", "Give a number as a number, `torch.device(0)`, and not as a text."],

@@ -20,7 +20,9 @@ pub fn defects(library: &Library, exercise: &Exercise, folder: &Path) -> Result<
     let mut defects = in_words(exercise);
     let machines = exercise.gpus.iter().filter(|gpu| gpu.parse::<GpuSpec>().is_err()).collect::<Vec<_>>();
     for gpu in &machines {
-        defects.push(format!("`gpus` has `{gpu}`, which is no machine: say sim:t4, sim:h200 or none"));
+        defects.push(format!(
+            "`gpus` has the unknown machine `{gpu}`: expected sim:t4, sim:h200, none, or similar"
+        ));
     }
     let attempts = attempts(exercise, &mut defects);
     // An exercise that does not compile cannot run.
@@ -50,23 +52,28 @@ fn in_words(exercise: &Exercise) -> Vec<String> {
         && words.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     defect(
         !is_id,
-        format!("the id `{id}` is not like `02-some-words`: the number of a chapter, and words of a to z"),
+        format!(
+            "the id `{id}` must be like `02-some-words`: the number of a chapter, and words of the letters a to z"
+        ),
     );
     defect(
         Exercise::find(id).is_some(),
-        format!("the course has an exercise `{id}` already: choose another id"),
+        format!("the course already has an exercise `{id}`: choose another id"),
     );
     defect(blank(exercise.title), "`title` is missing".to_owned());
-    defect(blank(exercise.task), "`task` is missing: say what is to be done".to_owned());
+    defect(blank(exercise.task), "`task` is missing: describe the task".to_owned());
     for (number, hint) in (1..).zip(exercise.hints) {
-        defect(blank(hint), format!("hint {number} is missing: there are three, from a nudge to nearly all"));
+        defect(
+            blank(hint),
+            format!("hint {number} is missing: write three, from a nudge to nearly the whole solution"),
+        );
     }
     let hints: BTreeSet<&str> = exercise.hints.into_iter().filter(|hint| !blank(hint)).collect();
     let written = exercise.hints.iter().filter(|hint| !blank(hint)).count();
     defect(hints.len() < written, "two hints are the same".to_owned());
     defect(
         blank(exercise.afterwards),
-        "`afterwards` is missing: a sentence for those who have solved it".to_owned(),
+        "`afterwards` is missing: write a sentence for students who passed".to_owned(),
     );
     defect(
         exercise.functions.is_empty(),
@@ -74,29 +81,29 @@ fn in_words(exercise: &Exercise) -> Vec<String> {
     );
     defect(
         exercise.gpus.is_empty() || exercise.sizes.is_empty(),
-        "`gpus` or `sizes` is empty, so nothing is run".to_owned(),
+        "`gpus` or `sizes` is empty, so the check runs nothing".to_owned(),
     );
     defect(
         exercise.gpus.len() * exercise.sizes.len() == 1,
-        "it is checked on one machine with one size: code that only works there would pass".to_owned(),
+        "the check uses one machine and one size: code that works only there would pass".to_owned(),
     );
     let wrong = exercise.wrong.len();
     defect(
         wrong < LEAST_WRONG,
         format!(
-            "there are {wrong} wrong solutions: {LEAST_WRONG} or more show whether the check sees mistakes"
+            "there are {wrong} wrong solutions: write at least {LEAST_WRONG}, to show that the check finds mistakes"
         ),
     );
     let mut seen = BTreeSet::new();
     for wrong in exercise.wrong {
         defect(
             blank(wrong.what),
-            format!("the wrong solution `{}` does not say what people do: `what` is empty", wrong.name),
+            format!("the wrong solution `{}` does not describe the mistake: `what` is empty", wrong.name),
         );
         defect(
             !seen.insert(wrong.diagnosis),
             format!(
-                "two wrong solutions have the diagnosis `{}`: each mistake needs one of its own",
+                "two wrong solutions have the diagnosis `{}`: each mistake needs its own diagnosis",
                 wrong.diagnosis
             ),
         );
@@ -134,7 +141,8 @@ fn attempts(exercise: &Exercise, defects: &mut Vec<String>) -> Vec<Attempt> {
         let is_name =
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !is_name || name.is_empty() || !names.insert(name.clone()) {
-            defects.push(format!("`{name}` is no name, or comes twice: write a to z, digits and `_`"));
+            defects
+                .push(format!("`{name}` is not a valid name, or occurs twice: use a to z, digits, and `_`"));
             continue;
         }
         let text = match exercise.edited(edits) {
@@ -220,9 +228,10 @@ fn tried(
                 Some(format!("{name} is right, but is rejected: {}: {}", diagnosis.id, diagnosis.says))
             }
             (Some(_), None) => Some(format!("{name} is wrong, but passes")),
-            (Some(Some(expected)), Some(diagnosis)) if diagnosis.id != *expected => {
-                Some(format!("{name} is told `{}`, not `{expected}`: {}", diagnosis.id, diagnosis.says))
-            }
+            (Some(Some(expected)), Some(diagnosis)) if diagnosis.id != *expected => Some(format!(
+                "{name} gets the diagnosis `{}`, not `{expected}`: {}",
+                diagnosis.id, diagnosis.says
+            )),
             _ => None,
         };
         defects.extend(defect);

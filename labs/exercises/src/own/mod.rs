@@ -200,7 +200,7 @@ impl Host {
         if !output.status.success() {
             let says = String::from_utf8_lossy(&output.stderr);
             let says = says.lines().find(|line| !line.trim().is_empty() && !line.starts_with("thread '"));
-            return Err(format!("its check does not work: {}", says.unwrap_or("it ends without a word")));
+            return Err(format!("its check does not work: {}", says.unwrap_or("it ends without a message")));
         }
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
     }

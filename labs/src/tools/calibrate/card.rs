@@ -116,7 +116,7 @@ pub fn card() -> Result<String> {
     ] {
         if properties.major < since {
             lines.0 +=
-                &format!("{name} = 0 # this generation does not take the type\n");
+                &format!("{name} = 0 # this generation does not support the type\n");
             continue;
         }
         let operand = busy.to(dtype)?;

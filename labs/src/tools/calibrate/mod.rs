@@ -18,19 +18,19 @@ use crate::frame::terminal::{can_be_written, program};
 
 pub use timing::{busy, on_device};
 
-/// Measures a GPU and its host, and writes profiles of them for --gpu sim:FILE and --host FILE
+/// Measures a GPU and its host, and writes their profiles for --gpu sim:FILE and --host FILE
 #[derive(Parser)]
 #[command(name = "calibrate", version)]
 pub struct Flags {
-    /// GPU to measure, the first there is
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to use, the first is measured: {}", GpuSpec::GRAMMAR))]
+    /// GPUs to use; the first is measured
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to use; the first is measured: {}", GpuSpec::GRAMMAR))]
     pub gpu: GpuSpec,
 
-    /// File to write the GPU's profile to, its name ends with .profile [default: standard output]
+    /// File to write the GPU's profile to; its name must end with .profile [default: standard output]
     #[arg(long, value_name = "FILE", value_parser = file(".profile", "--gpu sim:FILE"))]
     pub output: Option<PathBuf>,
 
-    /// File to write the host's profile to, its name ends with .host [default: it is not measured]
+    /// File to write the host's profile to; its name must end with .host [default: the host is not measured]
     #[arg(long, value_name = "FILE", value_parser = file(".host", "--host FILE"))]
     pub host_output: Option<PathBuf>,
 }
@@ -42,9 +42,7 @@ fn file(
 ) -> impl Fn(&str) -> Result<PathBuf, String> + Clone + Send + Sync {
     move |name| match name.ends_with(ending) {
         true => Ok(PathBuf::from(name)),
-        false => {
-            Err(format!("its name must end with {ending}, as {flag}{ending} wants it"))
-        }
+        false => Err(format!("its name must end with {ending}, for {flag}{ending}")),
     }
 }
 

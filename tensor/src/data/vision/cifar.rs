@@ -38,7 +38,7 @@ pub(super) fn read(root: &Path, train: bool) -> Result<Images> {
     let Some(folder) = folder_in(root) else {
         check_unpacked(root)?;
         return Err(Error::custom(format!(
-            "{}: CIFAR-10 is not there: looked for cifar-10-batches-bin/{} and for {} itself",
+            "{}: CIFAR-10 not found: looked for cifar-10-batches-bin/{} and for {} itself",
             root.display(),
             files[0],
             files[0]

@@ -77,7 +77,7 @@ pub(super) fn read(root: &Path, set: &'static Set, train: bool) -> Result<Images
     let [image_file, label_file] = files(train);
     let folder = folder_in(root, set).ok_or_else(|| {
         Error::custom(format!(
-            "{}: {} is not there: looked for {image_file} in it, in raw and in {}/raw",
+            "{}: {} not found: looked for {image_file} in it, in raw and in {}/raw",
             root.display(),
             set.name,
             set.folder
@@ -126,7 +126,7 @@ fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<
     if let Some(found) = number(0)
         && found != magic
     {
-        let gzip = if found >> 16 == 0x1f8b { ", as a packed file does: unpack it first" } else { "" };
+        let gzip = if found >> 16 == 0x1f8b { ", the number of a packed file: unpack it first" } else { "" };
         return Err(Error::custom(format!(
             "{}: expected the magic number {magic:#010x}, found {found:#010x}{gzip}",
             path.display()
@@ -135,14 +135,14 @@ fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<
     let truncated =
         |expected: &str| Error::custom(format!("{}: expected {expected}, found {found}", path.display()));
     let sizes: Option<Vec<u32>> = (1..=N).map(number).collect();
-    let sizes = sizes.ok_or_else(|| truncated(&format!("{header} bytes of header alone")))?;
+    let sizes = sizes.ok_or_else(|| truncated(&format!("at least {header} bytes for the header")))?;
     // Sizes in a damaged file are arbitrary.
     let elements = sizes.iter().try_fold(1u64, |product, size| product.checked_mul(u64::from(*size)));
     let expected = elements.and_then(|elements| elements.checked_add(header));
     if expected != Some(found) {
         let bytes =
             expected.map_or("more than 2⁶⁴ bytes".to_owned(), |expected| format!("{expected} bytes"));
-        return Err(truncated(&format!("{bytes} by its header of sizes {sizes:?}")));
+        return Err(truncated(&format!("{bytes} for the sizes {sizes:?} in its header")));
     }
     let bytes = read_bytes(path, &mut file, found - header)?;
     Ok((std::array::from_fn(|i| sizes[i] as usize), bytes))

@@ -118,7 +118,7 @@ impl Images {
         let SyntheticOptions { len, shape, seed } = options;
         if shape.contains(&0) || shape.iter().any(|size| *size > 4096) {
             return Err(Error::custom(format!(
-                "synthetic images have channels, height and width from 1 to 4096, not {shape:?}"
+                "synthetic images need channels, height, and width from 1 to 4096, got {shape:?}"
             )));
         }
         Ok(Images::new(
@@ -151,8 +151,8 @@ impl Images {
         };
         if mean.len() != channels || std.len() != channels || std.contains(&0.0) {
             return Err(Error::custom(format!(
-                "images of {channels} channels are normalised by {channels} means and as many standard deviations \
-                 other than 0, not by {mean:?} and {std:?}"
+                "images with {channels} channels need {channels} means and {channels} nonzero standard \
+                 deviations, got {mean:?} and {std:?}"
             )));
         }
         let values = |(mean, std): (f32, f32)| std::array::from_fn(|byte| (byte as f32 / 255.0 - mean) / std);
@@ -251,7 +251,7 @@ pub fn open(folder: Option<&Path>) -> Result<Sets> {
         }
         #[cfg(target_family = "wasm")]
         Some(_) => Err(Error::custom(
-            "a browser's page cannot read a folder: leave --data out, and the images are synthetic ones",
+            "a page in a browser cannot read a folder: leave out --data to use synthetic images",
         )),
         #[cfg(not(target_family = "wasm"))]
         Some(folder) => in_folder(folder),
@@ -261,7 +261,7 @@ pub fn open(folder: Option<&Path>) -> Result<Sets> {
 #[cfg(not(target_family = "wasm"))]
 fn in_folder(folder: &Path) -> Result<Sets> {
     if folder.exists() && !folder.is_dir() {
-        return Err(Error::custom(format!("{}: a file: the folder around it is needed", folder.display())));
+        return Err(Error::custom(format!("{}: this is a file: name its folder", folder.display())));
     }
     if !folder.is_dir() {
         return Err(Error::custom(format!("{}: there is no such folder", folder.display())));
@@ -277,8 +277,8 @@ fn in_folder(folder: &Path) -> Result<Sets> {
             let ([_, rows, columns], [_, test_rows, test_columns]) = (train.shape, test.shape);
             if train.shape != test.shape {
                 return Err(Error::custom(format!(
-                    "{}: expected images of one size, found {rows} × {columns} to train with and {test_rows} × \
-                     {test_columns} to test",
+                    "{}: expected images of one size, found {rows} × {columns} for training and {test_rows} \
+                     × {test_columns} for testing",
                     folder.display()
                 )));
             }
@@ -287,8 +287,8 @@ fn in_folder(folder: &Path) -> Result<Sets> {
     }
     cifar::check_unpacked(folder)?;
     Err(Error::custom(format!(
-        "{}: neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST \
-         (train-images-idx3-ubyte, …) is there",
+        "{}: found neither CIFAR-10 (cifar-10-batches-bin/data_batch_1.bin, …) nor Fashion-MNIST or MNIST \
+         (train-images-idx3-ubyte, …)",
         folder.display()
     )))
 }

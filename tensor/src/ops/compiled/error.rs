@@ -7,13 +7,13 @@ use crate::error::Refusal;
 #[non_exhaustive]
 #[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum KernelError {
-    #[error("named symbol not found: the text has no __global__ function `{name}`{}", match &.others[..] {
+    #[error("named symbol not found: the source has no __global__ function `{name}`{}", match &.others[..] {
         [] => ", and no other".to_string(),
         others => format!("; it has `{}`", others.join("`, `")),
     })]
     NoSuchKernel { name: String, others: Vec<String> },
     #[error(
-        "the text has several __global__ functions `{name}` with different parameters, or one that is a template: compile_kernel needs one function, with types that are written out"
+        "the source has several __global__ functions `{name}` with different parameters, or a template: compile_kernel needs one function with explicit types"
     )]
     Ambiguous { name: String },
     #[error(
@@ -37,7 +37,7 @@ pub enum KernelError {
     )]
     ScalarType { kernel: &'static str, index: usize, parameter: String, expected: DType, found: DType },
     #[error(
-        "input is not contiguous: argument {index} of {kernel}(), `{parameter}`, is a view with gaps or in another order, and a pointer shows neither; pass x.contiguous()?"
+        "input is not contiguous: argument {index} of {kernel}(), `{parameter}`, is a view with gaps or in another order, which a pointer cannot express: pass x.contiguous()?"
     )]
     NotContiguous { kernel: &'static str, index: usize, parameter: String },
     #[error(
@@ -49,7 +49,7 @@ pub enum KernelError {
     )]
     Overflow { kernel: &'static str, index: usize, parameter: String, value: i128 },
     #[error(
-        "Kernel requires {bytes} bytes of shared memory, and a block of {kernel}() can have {most}: larger ones have to be configured, which this crate does not do"
+        "Kernel requires {bytes} bytes of shared memory, but a block of {kernel}() can have at most {most}: this crate does not configure more"
     )]
     SharedMemory { kernel: &'static str, bytes: usize, most: usize },
 }

@@ -48,11 +48,11 @@ pub enum ConvError {
     #[error("Input type ({}) and bias type ({}) should be the same", .input.cpp_name(), .bias.cpp_name())]
     BiasDType { input: DType, bias: DType },
     #[error(
-        "conv2d is for floating point types, and this image and weight are {dtype}: convert both first, with .to(DType::F32)"
+        "conv2d needs floating point types, but this image and weight are {dtype}: convert both first, with .to(DType::F32)"
     )]
     Integers { dtype: DType },
     #[error(
-        "conv2d takes its weight and its bias as they are: the option `{option}` is for nn::Conv2d, which makes them"
+        "conv2d gets its weight and bias as arguments: the option `{option}` is for nn::Conv2d, which creates them"
     )]
     OptionOfLayer { option: &'static str },
     #[error("getCudnnDataTypeFromScalarType() not supported for {}", .dtype.scalar_type())]

@@ -16,7 +16,7 @@ pub enum NormError {
     BatchNormRunning,
     #[error("batch_norm eps must be positive, but got {}", python_float(*eps))]
     BatchNormEps { eps: f64 },
-    #[error("batch_norm takes an input of at least 2 dimensions: a batch, and its channels")]
+    #[error("batch_norm needs an input of at least 2 dimensions: batch and channels")]
     BatchNormDims,
     #[error(
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"

@@ -142,10 +142,10 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
         other.name = name.to_owned();
         mismatch.fix = Some(match name {
             "grad" => {
-                "the model was moved after its forward pass, so forget the gradients, `zero_grad()`, and call forward anew"
+                "the model was moved after its forward pass: clear the gradients with `zero_grad()`, and call forward again"
             }
             _ => {
-                "what an optimizer keeps follows its parameter, `optim::optimizer_to(&mut optimizer, device)?`"
+                "move the optimizer's state to its parameters with `optim::optimizer_to(&mut optimizer, device)?`"
             }
         });
     }

@@ -208,7 +208,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
     }
     let (first, whole_step) = (start.to_i64(), step.to_i64());
     if whole_step == 0 && !dtype.is_floating_point() {
-        return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
+        return Err(Error::custom("step must be an integer for a tensor of integers"));
     }
     let count = match dtype {
         // An f64 cannot distinguish 2⁵³ from 2⁵³ + 1, so the ends are converted to integers first.

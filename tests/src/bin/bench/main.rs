@@ -31,35 +31,35 @@ const WORKS: [(&str, f64); 5] = [
 /// The maximum ratio of a simulated GPU to the plain CPU: work under a millisecond may take twice as long.
 const SIMULATED_AIMS: [f64; 5] = [2.0, 1.2, 1.2, 1.2, 1.2];
 
-/// Times training, and prints ratios with PyTorch
+/// Times training, and prints ratios to PyTorch
 #[derive(Parser)]
 #[command(name = "bench", version)]
 struct Options {
-    /// A Python that has PyTorch 2.11; without it only this crate's own times are printed
+    /// Path of a Python with PyTorch 2.11; without it, only this crate's times are printed
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
 
     /// Runs both sides on the first GPU [default: on the CPU]
-    #[arg(long, value_name = "GPU", help = format!("GPUs of which both sides use the first [default: none]: {}", GpuSpec::GRAMMAR))]
+    #[arg(long, value_name = "GPU", help = format!("GPUs to run on; both sides use the first [default: none]: {}", GpuSpec::GRAMMAR))]
     gpu: Option<GpuSpec>,
 
-    /// Rows and columns of the matrices that a GPU multiplies [default: 8192; of a simulated one 1024]
+    /// Rows and columns of the matrices that a GPU multiplies [default: 8192, or 1024 on a simulated GPU]
     #[arg(long, value_name = "N", requires = "gpu", value_parser = count(1..=65_536))]
     side: Option<usize>,
 
-    /// Elements that a GPU adds and copies [default: 67108864; of a simulated one 4194304]
+    /// Number of elements that a GPU adds and copies [default: 67108864, or 4194304 on a simulated GPU]
     #[arg(long, value_name = "N", requires = "gpu", value_parser = count(1..=1 << 32))]
     elements: Option<usize>,
 
-    /// Times only this on a GPU; may be given several times
+    /// Time only this work on a GPU; can be repeated
     #[arg(long, value_name = "WORK", requires = "gpu", value_parser = work_on_gpu)]
     only: Vec<String>,
 
-    /// Threads of both sides
+    /// Number of threads on each side
     #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1024))]
     threads: usize,
 
-    /// Rounds, of which the median is taken
+    /// Number of rounds; the median counts
     #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
     rounds: usize,
 }

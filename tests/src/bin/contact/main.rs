@@ -18,7 +18,7 @@ use labs::{failed, program};
 use todevice::prelude::*;
 use todevice::{Conv2dOptions, GpuSpec, Machine};
 
-/// Tries one thing on a GPU, or asks a library of NVIDIA's what it answers
+/// Tries one kind of work on a GPU, or prints the answers of one of NVIDIA's libraries
 #[derive(Parser)]
 #[command(name = "contact", version, disable_help_subcommand = true)]
 struct Flags {
@@ -48,7 +48,7 @@ enum What {
 #[derive(clap::Args)]
 struct Gpu {
     /// GPU to use
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on; only the first is used: {}", GpuSpec::GRAMMAR))]
     gpu: GpuSpec,
 }
 
