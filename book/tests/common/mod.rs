@@ -52,7 +52,7 @@ impl Checkout {
         }
         // It is gone when everything is mended.
         if Course::here().book().join("known_mistakes").exists() {
-            copy(&Course::here().book().join("known_mistakes"), &folder.path().join("book/today"));
+            copy(&Course::here().book().join("known_mistakes"), &folder.path().join("book/known_mistakes"));
         }
         for file in watch::FILES {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
