@@ -15,7 +15,10 @@ fn here(text: &str) -> Result<String, String> {
 
 /// A lab that asks this, and finds out that.
 fn asked(prediction: Prediction, key: impl Into<Key>) -> [Event; 2] {
-    [Event::Prediction(prediction.clone()), Event::Answer(Answer { prediction, key: key.into(), response: None })]
+    [
+        Event::Prediction(prediction.clone()),
+        Event::Answer(Answer { prediction, key: key.into(), response: None }),
+    ]
 }
 
 /// What a page shows of it.

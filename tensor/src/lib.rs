@@ -137,6 +137,9 @@ pub mod backends;
 mod cpu;
 pub mod cuda;
 pub mod data;
+#[cfg(test)]
+#[path = "../../tests/each_case.rs"]
+mod each_case;
 mod enter;
 mod error;
 mod gpu;
