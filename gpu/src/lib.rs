@@ -119,6 +119,9 @@
 
 pub mod base;
 pub mod contract;
+#[cfg(test)]
+#[path = "../../tests/each_case.rs"]
+mod each_case;
 pub mod host;
 #[cfg(not(target_family = "wasm"))]
 pub mod nvidia;

@@ -136,6 +136,9 @@ pub mod backends;
 mod cpu;
 pub mod cuda;
 pub mod data;
+#[cfg(test)]
+#[path = "../../tests/each_case.rs"]
+mod each_case;
 mod error;
 mod gpu;
 mod machine;

@@ -56,38 +56,45 @@ pub(crate) fn python_bytes(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     /// Expected values are from Python 3's `repr`.
     #[test]
     fn numbers_are_pythons() {
-        for (number, text) in [
-            (0.0, "0.0"),
-            (-0.1, "-0.1"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (-1.5e-7, "-1.5e-07"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.25e100, "1.25e+100"),
-            (5e-324, "5e-324"),
-            (f64::INFINITY, "inf"),
-            (f64::NEG_INFINITY, "-inf"),
-            (f64::NAN, "nan"),
-        ] {
-            assert_eq!(python_float(number), text);
-        }
+        each_case(
+            [
+                (0.0, "0.0"),
+                (-0.1, "-0.1"),
+                (0.0001, "0.0001"),
+                (0.00001, "1e-05"),
+                (-1.5e-7, "-1.5e-07"),
+                (1e15, "1000000000000000.0"),
+                (1e16, "1e+16"),
+                (1.25e100, "1.25e+100"),
+                (5e-324, "5e-324"),
+                (f64::INFINITY, "inf"),
+                (f64::NEG_INFINITY, "-inf"),
+                (f64::NAN, "nan"),
+            ],
+            |(number, text)| {
+                assert_eq!(python_float(number), text);
+            },
+        );
     }
 
     /// Expected values are from Python 3's `repr`.
     #[test]
     fn strings_are_pythons() {
-        for (text, repr) in [
-            ("weight", "'weight'"),
-            ("it's", "\"it's\""),
-            ("\"it's\"", r#"'"it\'s"'"#),
-            ("a\n\t\\\0é", r"'a\n\t\\\x00é'"),
-        ] {
-            assert_eq!(python_str(text), repr);
-        }
+        each_case(
+            [
+                ("weight", "'weight'"),
+                ("it's", "\"it's\""),
+                ("\"it's\"", r#"'"it\'s"'"#),
+                ("a\n\t\\\0é", r"'a\n\t\\\x00é'"),
+            ],
+            |(text, repr)| {
+                assert_eq!(python_str(text), repr);
+            },
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Mixed precision: the dtype of each operation, weights and gradients, and gradient scaling.
 
+use crate::each_case::each_case;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -198,10 +199,11 @@ fn assert_table(device: Device, low: DType) -> Result<()> {
 #[test]
 fn every_operation_runs_in_the_type_of_its_list() -> Result<()> {
     on_t4(|| {
-        for low in [F16, BF16] {
+        each_case([F16, BF16], |low| -> Result<()> {
             assert_table(Device::Cpu, low)?;
             assert_table(Device::cuda(0), low)?;
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -271,7 +273,7 @@ fn every_operation_that_is_cast_is_in_the_table() {
 #[test]
 fn the_results_are_those_of_operands_cast_by_hand() -> Result<()> {
     on_t4(|| {
-        for (device, low) in [(Device::Cpu, BF16), (Device::cuda(0), F16)] {
+        each_case([(Device::Cpu, BF16), (Device::cuda(0), F16)], |(device, low)| -> Result<()> {
             let (x, weight, bias) =
                 (matrix(3, 5, device)?, matrix(2, 5, device)?, matrix(1, 2, device)?.get(0)?);
             let (product, loss) = amp::autocast(device, || -> Result<_> {
@@ -286,7 +288,8 @@ fn the_results_are_those_of_operands_cast_by_hand() -> Result<()> {
                 if device.is_cuda() { by_hand.to(F32)? } else { by_hand }.softmax(1)?.to(F32)?;
             let expected = probabilities.mse_loss(&x.narrow(1, 0, 2)?, Reduction::Mean)?;
             assert_eq!(loss.item()?, expected.item()?);
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -413,16 +416,20 @@ fn a_gradient_that_overlaps_itself_is_not_unscaled() -> Result<()> {
 
 #[test]
 fn bfloat16_is_calculated_with_from_compute_capability_8_on_and_emulated_before() -> Result<()> {
-    for (gpu, itself) in [("sim:t4", false), ("sim:rtx4090", true), ("sim:h200", true)] {
-        gpu.parse::<Machine>().unwrap().enter(|| -> Result<()> {
-            assert_eq!(cuda::is_bf16_supported(false)?, itself, "{gpu}");
-            assert!(cuda::is_bf16_supported(true)?);
-            // So PyTorch accepts it everywhere.
-            let result = amp::autocast(with(CUDA, BF16), || product(Device::cuda(0)))?;
-            let _: () = assert_eq!(result, BF16);
+    each_case(
+        [("sim:t4", false), ("sim:rtx4090", true), ("sim:h200", true)],
+        |(gpu, itself)| -> Result<()> {
+            gpu.parse::<Machine>().unwrap().enter(|| -> Result<()> {
+                assert_eq!(cuda::is_bf16_supported(false)?, itself, "{gpu}");
+                assert!(cuda::is_bf16_supported(true)?);
+                // So PyTorch accepts it everywhere.
+                let result = amp::autocast(with(CUDA, BF16), || product(Device::cuda(0)))?;
+                let _: () = assert_eq!(result, BF16);
+                Ok(())
+            })?;
             Ok(())
-        })?;
-    }
+        },
+    );
     assert!("none".parse::<Machine>().unwrap().enter(|| cuda::is_bf16_supported(true)).is_err());
     Ok(())
 }
@@ -522,7 +529,7 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
     on_t4(|| {
         // cuDNN may sum the parts of a weight's gradient in a different order each time.
         use_deterministic_algorithms(true);
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
             let model = nn::Sequential::new((
                 nn::Conv2d::new(1, 2, (3, padded))?,
@@ -558,7 +565,8 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             for (parameter, plain) in model.parameters().iter().zip(&plain) {
                 assert!(parameter.grad().unwrap().equal(plain)?);
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -645,7 +653,7 @@ fn says<T: std::fmt::Debug>(result: Result<T>, words: &str) {
 #[test]
 fn a_step_with_an_overflow_is_skipped_and_the_scale_grows_after_enough_without() -> Result<()> {
     on_t4(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             let (parameter, mut optimizer) = one_number(device)?;
             let mut scaler = GradScaler::new(GradScalerOptions {
                 device: device.device_type(),
@@ -674,7 +682,8 @@ fn a_step_with_an_overflow_is_skipped_and_the_scale_grows_after_enough_without()
             let k = [64, 64, 128, 128, 64, 32, 32, 32, 64, 64, 64, 128];
             assert_eq!(scales, k.map(|k| f64::from(k) * 1024.0));
             assert_eq!(skipped, [5, 6]);
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -895,7 +904,7 @@ fn a_scaler_goes_on_from_its_state() -> Result<()> {
 #[test]
 fn a_gradient_of_any_type_and_layout_is_unscaled() -> Result<()> {
     on_t4(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for dtype in [F32, F64, BF16] {
                 for (bad, taken) in [(None, true), (Some(f64::INFINITY), false), (Some(f64::NAN), false)] {
                     let parameter = Parameter::new(&Tensor::zeros((&[3, 2], (device, dtype)))?)?;
@@ -923,7 +932,8 @@ fn a_gradient_of_any_type_and_layout_is_unscaled() -> Result<()> {
                     }
                 }
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }

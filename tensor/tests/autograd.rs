@@ -1,5 +1,6 @@
 //! Autograd as users see it: accumulation, saved tensors, freed graphs, and in-place edits that break backward.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -150,7 +151,7 @@ fn backward_of_more_than_one_element_needs_a_gradient() {
 
 #[test]
 fn a_gradient_of_another_type_is_converted_first() {
-    for dtype in [DType::F64, DType::I64, DType::F32] {
+    each_case([DType::F64, DType::I64, DType::F32], |dtype| {
         for operation in [Tensor::relu, Tensor::tanh, Tensor::exp, Tensor::copy] {
             let x = leaf(&[1.0, 2.0, 3.0]);
             let gradient = Some(Tensor::new([1, 2, 3]).unwrap().to(dtype).unwrap());
@@ -161,7 +162,7 @@ fn a_gradient_of_another_type_is_converted_first() {
             assert_eq!(x.grad().unwrap().dtype(), DType::F32);
             assert_eq!(grad(&x), grad(&expected));
         }
-    }
+    });
 }
 
 // Backward through a graph again.
@@ -254,13 +255,13 @@ fn a_retained_graph_can_be_walked_until_it_is_not_retained() {
 
 #[test]
 fn two_results_share_a_graph_only_if_the_first_backward_retains_it() {
-    for retain_graph in [true, false] {
+    each_case([true, false], |retain_graph| {
         let x = leaf(&[2.0]);
         let shared = x.square().unwrap();
         let (a, b) = (shared.mul(3.0).unwrap(), shared.exp().unwrap());
         autograd::backward(&a, BackwardOptions { retain_graph, ..Default::default() }).unwrap();
         assert_eq!(b.backward().is_ok(), retain_graph);
-    }
+    });
 }
 
 // Node names.
@@ -303,13 +304,13 @@ fn nodes_are_called_as_in_pytorch() {
         ("MeanBackward1", |x| x.unsqueeze(0)?.adaptive_avg_pool2d(1), [0.25; 4]),
         ("ClampBackward1", |x| x.clamp(2, None), [1.0, 0.0, 1.0, 1.0]),
     ];
-    for (name, operation, expected) in nodes {
+    each_case(nodes, |(name, operation, expected)| {
         x.set_grad(None).unwrap();
         let y = operation(&x).unwrap();
         assert_eq!(y.grad_fn(), Some(name));
         y.sum().unwrap().backward().unwrap();
         assert_eq!(grad(&x), expected, "{name}");
-    }
+    });
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
         (&[2, 3, 4, 5], &[2, 4, 5], ["NllLoss2DBackward0"; 2]),
         (&[2, 3, 1, 4, 5], &[2, 1, 4, 5], ["NllLoss2DBackward0", "ViewBackward0"]),
     ];
-    for (sizes, of_target, [reduced, alone]) in shapes {
+    each_case(shapes, |(sizes, of_target, [reduced, alone])| {
         let target = Tensor::full(of_target, (1, DType::I64)).unwrap();
         for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
             let options = CrossEntropyOptions { reduction, ..Default::default() };
@@ -356,7 +357,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
                 }
             }
         }
-    }
+    });
 }
 
 // Saved tensors.
@@ -519,13 +520,13 @@ fn versions_are_counted_for_all_views_together() {
     assert_eq!(x.version(), 4, "a refused write was counted");
 
     // Backward notices a write through a detached tensor or a view.
-    for edit in [|t: &Tensor| t.detach(), |t: &Tensor| no_grad(|| t.select(0, 0)).unwrap()] {
+    each_case([|t: &Tensor| t.detach(), |t: &Tensor| no_grad(|| t.select(0, 0)).unwrap()], |edit| {
         let x = leaf(&[1.0, 2.0]);
         let y = x.mul(1.0).unwrap();
         let z = y.square().unwrap().sum().unwrap();
         no_grad(|| edit(&y).add_(1.0)).unwrap();
         assert!(refused!(z.backward(), AutogradError::ModifiedInPlace { .. }));
-    }
+    });
 }
 
 // Modes.
@@ -550,14 +551,17 @@ fn modes_nest_and_come_back_after_a_panic() {
         assert!(catch_unwind(AssertUnwindSafe(|| enable_grad(|| panic!("on purpose")))).is_err());
         assert!(!recorded());
     });
-    for panics in [
-        |panic: fn()| no_grad(panic),
-        |panic: fn()| inference_mode(panic),
-        |panic: fn()| no_grad(|| inference_mode(panic)),
-    ] {
-        assert!(catch_unwind(|| panics(|| panic!("on purpose"))).is_err());
-        assert!(recorded() && !autograd::is_inference_mode_enabled());
-    }
+    each_case(
+        [
+            |panic: fn()| no_grad(panic),
+            |panic: fn()| inference_mode(panic),
+            |panic: fn()| no_grad(|| inference_mode(panic)),
+        ],
+        |panics| {
+            assert!(catch_unwind(|| panics(|| panic!("on purpose"))).is_err());
+            assert!(recorded() && !autograd::is_inference_mode_enabled());
+        },
+    );
     assert_eq!(no_grad(|| 7), 7);
     let failed: Result<()> = no_grad(|| Err(Error::custom("passed on")));
     assert!(failed.is_err() && recorded());
@@ -614,24 +618,27 @@ fn inference_tensors_stay_out_of_recorded_computations() {
 
 #[test]
 fn requires_grad_is_for_floating_point_leaves() {
-    for (dtype, allowed) in [
-        (DType::Bool, false),
-        (DType::U8, false),
-        (DType::I32, false),
-        (DType::I64, false),
-        (DType::F64, true),
-    ] {
-        let x = Tensor::full(&[2], (1, dtype)).unwrap();
-        assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
-        // Nor does setting its gradient make it a leaf.
-        let given = Tensor::full(&[2], (1, dtype)).unwrap();
-        given.set_grad(Some(x.detach())).unwrap();
-        assert!(given.requires_grad_(false).is_ok());
-        assert_eq!(given.requires_grad_(true).is_ok(), allowed, "{dtype}");
-        assert_eq!(given.requires_grad(), allowed, "{dtype}");
-        assert_eq!(x.requires_grad(), allowed);
-        assert!(x.requires_grad_(false).is_ok());
-    }
+    each_case(
+        [
+            (DType::Bool, false),
+            (DType::U8, false),
+            (DType::I32, false),
+            (DType::I64, false),
+            (DType::F64, true),
+        ],
+        |(dtype, allowed)| {
+            let x = Tensor::full(&[2], (1, dtype)).unwrap();
+            assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
+            // Nor does setting its gradient make it a leaf.
+            let given = Tensor::full(&[2], (1, dtype)).unwrap();
+            given.set_grad(Some(x.detach())).unwrap();
+            assert!(given.requires_grad_(false).is_ok());
+            assert_eq!(given.requires_grad_(true).is_ok(), allowed, "{dtype}");
+            assert_eq!(given.requires_grad(), allowed, "{dtype}");
+            assert_eq!(x.requires_grad(), allowed);
+            assert!(x.requires_grad_(false).is_ok());
+        },
+    );
     let x = leaf(&[1.0]);
     assert!(x.requires_grad_(true).unwrap().is_same(&x));
     let y = x.mul(2.0).unwrap();
@@ -652,20 +659,23 @@ fn requires_grad_is_for_floating_point_leaves() {
 #[test]
 fn results_that_have_no_gradient_are_not_recorded() {
     let x = leaf(&[1.0, 2.0]);
-    for out in [
-        x.eq(1.0),
-        x.lt(&x),
-        x.isnan(),
-        x.argmax(0, false),
-        x.all(),
-        x.to(DType::I64),
-        x.to(DType::Bool),
-        x.zeros_like(),
-        x.rand_like(),
-        Ok(x.max_dim(0, false).unwrap().1),
-    ] {
-        assert!(!out.unwrap().requires_grad());
-    }
+    each_case(
+        [
+            x.eq(1.0),
+            x.lt(&x),
+            x.isnan(),
+            x.argmax(0, false),
+            x.all(),
+            x.to(DType::I64),
+            x.to(DType::Bool),
+            x.zeros_like(),
+            x.rand_like(),
+            Ok(x.max_dim(0, false).unwrap().1),
+        ],
+        |out| {
+            assert!(!out.unwrap().requires_grad());
+        },
+    );
     assert!(!x.to(DType::I64).unwrap().to(DType::F32).unwrap().requires_grad());
 }
 
@@ -935,7 +945,7 @@ fn a_function_is_asked_only_for_what_is_needed() {
 fn a_gradient_of_a_wrong_shape_is_an_error() {
     let x = Tensor::ones(&[2, 3]).unwrap().requires_grad_(true).unwrap();
     let shapes: [&[usize]; 7] = [&[2], &[3], &[], &[4, 3], &[2, 1], &[6], &[0]];
-    for wrong in shapes {
+    each_case(shapes, |wrong| {
         let product = Product { asked: Default::default(), wrong: Some(wrong.to_vec()) };
         let out = product.apply([&x, &Tensor::ones(&[2, 3]).unwrap()]).unwrap().sum().unwrap();
         let says = format!(
@@ -944,7 +954,7 @@ fn a_gradient_of_a_wrong_shape_is_an_error() {
         );
         assert_eq!(out.backward().unwrap_err().to_string(), says);
         assert!(x.grad().is_none());
-    }
+    });
 }
 
 // Memory.
@@ -1116,7 +1126,7 @@ fn a_quarter_of_a_million_saved_tensors_that_hold_the_history_can_be_dropped() {
         ("views of inputs", |y, x| y.view(&[1, 1])?.mul(x)?.view(&[1])),
         ("inputs twice", |y, _| y.mul(y)),
     ];
-    for (name, step) in steps {
+    each_case(steps, |(name, step)| {
         on_a_small_stack(|| {
             measured(|_, machine| {
                 let x = leaf(&[1.0]);
@@ -1129,7 +1139,7 @@ fn a_quarter_of_a_million_saved_tensors_that_hold_the_history_can_be_dropped() {
                 drop(y);
             });
         });
-    }
+    });
 }
 
 #[test]
@@ -1328,11 +1338,11 @@ fn gradients_at_corners_are_pytorchs() {
         ("var of too few in all", |x| x.var(&[], 5, false), &[1.0, 2.0, -1.5], &[INF; 3]),
         ("maximum", |x| x.maximum(&Tensor::new([1.0f32, 1.0, 3.0])?), &[1.0, 2.0, 2.0], &[0.5, 1.0, 0.0]),
     ];
-    for (name, operation, at, expected) in cases {
+    each_case(cases, |(name, operation, at, expected)| {
         let x = leaf(at);
         operation(&x).unwrap().sum().unwrap().backward().unwrap();
         assert_eq!(grad(&x), expected, "{name}");
-    }
+    });
     // In a row with a NaN, no element has a gradient.
     let x = leaf(&[1.0, NAN]);
     x.amax(&[0], false).unwrap().backward().unwrap();

@@ -1,6 +1,7 @@
 //! Kernels that the program compiles itself: on a simulated GPU with an interpreter, and on NVIDIA's driver. Its
 //! libraries are stand-ins, which compile the text for the host. With a GPU: `TEST_GPU=real`.
 
+use crate::each_case::each_case;
 use std::sync::Arc;
 
 use todevice::errors::KernelError;
@@ -112,7 +113,7 @@ fn gpu() -> Device {
 fn a_kernel_computes_with_tensors_and_numbers_in_the_types_of_its_parameters() {
     on("sim:t4", || {
         let kernel = compiled()?;
-        for n in [1_usize, 2, 3, 255, 256, 257, 10_000] {
+        each_case([1_usize, 2, 3, 255, 256, 257, 10_000], |n| -> Result<()> {
             let numbers: Vec<f32> = (0..n).map(|i| i as f32).collect();
             let x = Tensor::from_slice(&numbers, &[n])?.to(gpu())?;
             let y = x.zeros_like()?;
@@ -122,7 +123,8 @@ fn a_kernel_computes_with_tensors_and_numbers_in_the_types_of_its_parameters() {
             // In place, and on a part: the rest stays.
             kernel.launch((2, 1, 1), 32, 0, (&x, &x.narrow(0, 0, 1)?, 1, 8_i64))?;
             assert_eq!(x.to_vec::<f32>()?[1..], numbers[1..]);
-        }
+            Ok(())
+        });
         Ok(())
     });
 }
@@ -203,10 +205,10 @@ fn an_argument_that_does_not_fit_is_refused_in_one_line() {
             kernel.launch(1, 32, 50_000, (&x, &x, 16, 1.0)),
             "Kernel requires 50000 bytes of shared memory, but a block of scaled_square() can have at most 49152: this crate does not configure more",
         );
-        for (grid, block) in [(0, 32), (1, 0), (1, 2000), (-1, 32)] {
+        each_case([(0, 32), (1, 0), (1, 2000), (-1, 32)], |(grid, block)| {
             let error = kernel.launch(grid, block, 0, (&x, &x, 16, 1.0)).unwrap_err().to_string();
             assert!(error.starts_with("CUDA error: invalid argument"), "{grid} {block}: {error}");
-        }
+        });
         // None of these was launched.
         assert_eq!(x.to_vec::<f32>()?, [1.0; 16]);
         Ok(())

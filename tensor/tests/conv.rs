@@ -1,6 +1,7 @@
 //! Convolutions compared with a plain loop in f64, on sizes with boundaries and overlaps; and with PyTorch, in values,
 //! errors, layers and training, from a file that PyTorch wrote.
 
+use crate::each_case::each_case;
 use proptest::prelude::*;
 use serde_json::Value;
 use todevice::autograd::{self, BackwardOptions};
@@ -320,7 +321,7 @@ fn options(value: &Value) -> Conv2dOptions {
 
 #[test]
 fn values_and_gradients_are_pytorchs() -> Result<()> {
-    for case in vectors()["values"].as_array().unwrap() {
+    each_case(vectors()["values"].as_array().unwrap(), |case| -> Result<()> {
         let leaf = |sizes: &[usize], seed| {
             Tensor::from_slice(&numbers(numel(sizes), seed), sizes)?.requires_grad_(true)
         };
@@ -341,13 +342,14 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
                 assert!((got - expected).abs() <= 1e-12, "{got}, not {expected}: {}", case["options"]);
             }
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
 #[test]
 fn errors_are_pytorchs() {
-    for case in vectors()["errors"].as_array().unwrap() {
+    each_case(vectors()["errors"].as_array().unwrap(), |case| {
         let tensor = |i: usize, sizes: Vec<usize>| {
             let dtype = match case["types"].as_str().unwrap().as_bytes()[i] {
                 b'f' => DType::F32,
@@ -362,24 +364,28 @@ fn errors_are_pytorchs() {
         let bias = (!case["bias"].is_null()).then(|| tensor(2, sizes(&case["bias"])));
         let error = x.conv2d(&weight, (bias.as_ref(), options(&case["options"]))).unwrap_err();
         assert_eq!(Some(error.to_string().as_str()), case["message"].as_str(), "{case}");
-    }
+    });
 }
 
 /// In these cases PyTorch gives another message, or computes a result.
 #[test]
 fn more_errors() -> Result<()> {
     let (x, weight) = (Tensor::zeros(&[1, 1, 5, 5])?, Tensor::zeros(&[1, 1, 3, 3])?);
-    for (dtype, says) in [
-        (
-            DType::I64,
-            "conv2d needs floating point types, but this image and weight are torch.int64: convert both first, with \
+    each_case(
+        [
+            (
+                DType::I64,
+                "conv2d is for floating point types, and this image and weight are torch.int64: convert both first, with \
              .to(DType::F32)",
-        ),
-        (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
-    ] {
-        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None);
-        assert_eq!(refused.unwrap_err().to_string(), says);
-    }
+            ),
+            (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
+        ],
+        |(dtype, says)| -> Result<()> {
+            let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None);
+            assert_eq!(refused.unwrap_err().to_string(), says);
+            Ok(())
+        },
+    );
     let padding = usize::MAX.into();
     let huge = x.conv2d(&weight, (None, Conv2dOptions { padding, ..Default::default() })).unwrap_err();
     assert!(matches!(huge.layout(), Some(LayoutError::TooManyElements)), "{huge}");
@@ -434,46 +440,51 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
         assert!(report.contains("= weight  [1, 1, 3, 3] on cpu"), "{report}");
         let same = "should be the same";
         let mkldnn = |what| format!("or input should be a MKLDNN tensor and {what} is a dense tensor");
-        for (error, says) in [
-            (
-                forgotten,
-                format!("Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) {same}"),
-            ),
-            (
-                error((cpu, f32), (gpu, f32), cpu)?,
-                format!(
-                    "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) {same} {}",
-                    mkldnn("weight")
+        each_case(
+            [
+                (
+                    forgotten,
+                    format!("Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) {same}"),
                 ),
-            ),
-            (
-                error((gpu, f32), (gpu, f32), cpu)?,
-                format!("Input type (torch.cuda.FloatTensor) and bias type (torch.FloatTensor) {same}"),
-            ),
-            (
-                error((gpu, DType::F16), (gpu, f32), gpu)?,
-                format!("Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) {same}"),
-            ),
-            (
-                error((gpu, f32), (gpu, DType::BF16), gpu)?,
-                // cuDNN does not take bfloat16 on a T4.
-                "expected scalar type Float but found BFloat16".to_owned(),
-            ),
-            (
-                error((gpu, DType::I64), (gpu, DType::BF16), gpu)?,
-                "\"slow_conv2d_cuda\" not implemented for 'Long'".to_owned(),
-            ),
-            (
-                error((gpu, f32), (gpu, DType::Bool), gpu)?,
-                format!("Input type (torch.cuda.FloatTensor) and weight type (CUDABoolType) {same}"),
-            ),
-            (
-                error((gpu, DType::I64), (gpu, DType::I64), gpu)?,
-                "getCudnnDataTypeFromScalarType() not supported for Long".to_owned(),
-            ),
-        ] {
-            assert_eq!(error.to_string(), says);
-        }
+                (
+                    error((cpu, f32), (gpu, f32), cpu)?,
+                    format!(
+                        "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) {same} {}",
+                        mkldnn("weight")
+                    ),
+                ),
+                (
+                    error((gpu, f32), (gpu, f32), cpu)?,
+                    format!("Input type (torch.cuda.FloatTensor) and bias type (torch.FloatTensor) {same}"),
+                ),
+                (
+                    error((gpu, DType::F16), (gpu, f32), gpu)?,
+                    format!(
+                        "Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) {same}"
+                    ),
+                ),
+                (
+                    error((gpu, f32), (gpu, DType::BF16), gpu)?,
+                    // cuDNN does not take bfloat16 on a T4.
+                    "expected scalar type Float but found BFloat16".to_owned(),
+                ),
+                (
+                    error((gpu, DType::I64), (gpu, DType::BF16), gpu)?,
+                    "\"slow_conv2d_cuda\" not implemented for 'Long'".to_owned(),
+                ),
+                (
+                    error((gpu, f32), (gpu, DType::Bool), gpu)?,
+                    format!("Input type (torch.cuda.FloatTensor) and weight type (CUDABoolType) {same}"),
+                ),
+                (
+                    error((gpu, DType::I64), (gpu, DType::I64), gpu)?,
+                    "getCudnnDataTypeFromScalarType() not supported for Long".to_owned(),
+                ),
+            ],
+            |(error, says)| {
+                assert_eq!(error.to_string(), says);
+            },
+        );
         cudnn::set_enabled(false);
         let integers = error((gpu, DType::I64), (gpu, DType::I64), gpu)?;
         assert_eq!(integers.to_string(), "\"slow_conv2d_cuda\" not implemented for 'Long'");
@@ -501,13 +512,14 @@ fn layers_print_as_pytorchs() -> Result<()> {
         let channels = |i: usize| size(&arguments[i]);
         Conv2d::new(channels(0), channels(1), (pair(&arguments[2]).unwrap(), options(&case["options"])))
     };
-    for case in vectors()["layers"].as_array().unwrap() {
+    each_case(vectors()["layers"].as_array().unwrap(), |case| -> Result<()> {
         assert_eq!(Some(layer(case)?.to_string().as_str()), case["repr"].as_str());
-    }
-    for case in vectors()["layer_errors"].as_array().unwrap() {
+        Ok(())
+    });
+    each_case(vectors()["layer_errors"].as_array().unwrap(), |case| {
         let error = layer(case).err().expect("an error");
         assert_eq!(Some(error.to_string().as_str()), case["message"].as_str());
-    }
+    });
     Ok(())
 }
 
@@ -581,7 +593,7 @@ fn a_network_learns_as_pytorchs() -> Result<()> {
 /// As in PyTorch without oneDNN, which ignores the padding: `torch.backends.mkldnn.flags(enabled=False)`.
 #[test]
 fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
-    for (gpu, device) in [("none", "cpu"), ("sim:t4", "cuda:0")] {
+    each_case([("none", "cpu"), ("sim:t4", "cuda:0")], |(gpu, device)| -> Result<()> {
         gpu.parse::<Machine>().unwrap().enter(|| {
             let device: Device = device.parse()?;
             let image = Tensor::new([[[-0.125f32, 0.25]], [[0.875, 0.5]]])?.to(device)?;
@@ -612,6 +624,7 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
             assert!(!sums.isnan()?.any()?.is_nonzero()?);
             Ok::<(), Error>(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }

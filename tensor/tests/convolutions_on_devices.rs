@@ -1,5 +1,6 @@
 //! Convolutions on a simulated GPU: the choice of algorithm, its cost, and its guarantees.
 
+use crate::each_case::each_case;
 use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
 use todevice::{
@@ -43,23 +44,28 @@ fn gpu() -> Device {
 #[test]
 fn whatever_computes_them_they_are_those_of_the_host() {
     on("sim:rtx4090", || {
-        for (dtype, tolerance) in
-            [(DType::F64, 1e-13), (DType::F32, 3e-6), (DType::F16, 2e-3), (DType::BF16, 2e-2)]
-        {
-            for sizes in [[2, 3, 8, 8], [3, 70, 5, 6]] {
-                let host = convolution(Device::Cpu, dtype, sizes, 65)?;
-                for enabled in [true, false] {
-                    for benchmark in [true, false] {
-                        let flags = Flags { enabled, benchmark, allow_tf32: false, ..Default::default() };
-                        let device = cudnn::flags(flags, || convolution(gpu(), dtype, sizes, 65))?;
-                        for (a, b) in device.iter().zip(&host) {
-                            let difference = difference(a, b);
-                            assert!(difference < tolerance, "{dtype} {sizes:?} {flags:?}: {difference:e}");
+        each_case(
+            [(DType::F64, 1e-13), (DType::F32, 3e-6), (DType::F16, 2e-3), (DType::BF16, 2e-2)],
+            |(dtype, tolerance)| -> Result<()> {
+                for sizes in [[2, 3, 8, 8], [3, 70, 5, 6]] {
+                    let host = convolution(Device::Cpu, dtype, sizes, 65)?;
+                    for enabled in [true, false] {
+                        for benchmark in [true, false] {
+                            let flags = Flags { enabled, benchmark, allow_tf32: false, ..Default::default() };
+                            let device = cudnn::flags(flags, || convolution(gpu(), dtype, sizes, 65))?;
+                            for (a, b) in device.iter().zip(&host) {
+                                let difference = difference(a, b);
+                                assert!(
+                                    difference < tolerance,
+                                    "{dtype} {sizes:?} {flags:?}: {difference:e}"
+                                );
+                            }
                         }
                     }
                 }
-            }
-        }
+                Ok(())
+            },
+        );
         Ok(())
     });
 }
@@ -155,21 +161,24 @@ fn benchmark_mode_pays_once_for_each_kind() {
 fn the_fastest_is_faster_than_the_rule_of_thumb_or_the_same() {
     on("sim:t4", || {
         let mut better = 0;
-        for (sizes, k) in
-            [([4, 16, 32, 32], 64), ([4, 64, 28, 28], 64), ([2, 128, 14, 14], 32), ([8, 3, 32, 32], 32)]
-        {
-            let time = |benchmark: bool| -> Result<f64> {
-                cudnn::set_benchmark(benchmark);
-                convolution(gpu(), DType::F32, sizes, k)?;
-                cuda::synchronize()?;
-                let (result, trace) = Machine::current().profile(|| convolution(gpu(), DType::F32, sizes, k));
-                result?;
-                Ok(trace.compute_time(0).as_secs_f64())
-            };
-            let (thumb, found) = (time(false)?, time(true)?);
-            assert!(found <= thumb, "{sizes:?}: {found} > {thumb}");
-            better += usize::from(found < thumb);
-        }
+        each_case(
+            [([4, 16, 32, 32], 64), ([4, 64, 28, 28], 64), ([2, 128, 14, 14], 32), ([8, 3, 32, 32], 32)],
+            |(sizes, k)| -> Result<()> {
+                let time = |benchmark: bool| -> Result<f64> {
+                    cudnn::set_benchmark(benchmark);
+                    convolution(gpu(), DType::F32, sizes, k)?;
+                    cuda::synchronize()?;
+                    let (result, trace) =
+                        Machine::current().profile(|| convolution(gpu(), DType::F32, sizes, k));
+                    result?;
+                    Ok(trace.compute_time(0).as_secs_f64())
+                };
+                let (thumb, found) = (time(false)?, time(true)?);
+                assert!(found <= thumb, "{sizes:?}: {found} > {thumb}");
+                better += usize::from(found < thumb);
+                Ok(())
+            },
+        );
         assert!(better > 0);
         Ok(())
     });

@@ -1,6 +1,7 @@
 //! Everything the crate computes gives the same bits on a simulated GPU as on the CPU: every operation, every dtype,
 //! sizes around block boundaries, every memory layout, forward and backward.
 
+use crate::each_case::each_case;
 use std::collections::BTreeSet;
 
 use sweep::{Case, bits, case, edges, finite_values, one, run, same_bits, see, sizes, sweep, values};
@@ -778,7 +779,7 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
             |x| x.mean(),
             |x| x.argmax(None, false),
         ];
-        for numbers in [values, finite_values] {
+        each_case([values, finite_values], |numbers| -> Result<()> {
             let x = numbers(&[600, 503], DType::F32, 0);
             let xd = x.to(device)?;
             for (i, case) in cases.iter().enumerate() {
@@ -787,7 +788,8 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
             }
             let product = |x: &Tensor| x.t()?.mm(x);
             assert!(see(&product(&x)?, Device::Cpu)?.is_same_product(&see(&product(&xd)?, device)?));
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -826,9 +828,10 @@ fn scaled_steps(device: Device, dtype: DType) -> Result<Vec<Vec<u64>>> {
 #[test]
 fn steps_with_a_gradient_scaler_are_those_of_the_cpu() -> Result<()> {
     on_gpu(|| {
-        for dtype in [DType::F32, DType::F64, DType::BF16] {
+        each_case([DType::F32, DType::F64, DType::BF16], |dtype| -> Result<()> {
             assert!(scaled_steps(Device::Cpu, dtype)? == scaled_steps(Device::cuda(0), dtype)?, "{dtype}");
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -852,7 +855,7 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
         ("onto itself expanded", |x| x.get(0)?.unsqueeze(0)?.expand(&[3, -1])?.add_(x)),
     ];
     on_gpu(|| {
-        for n in [2, 3, 16, 17, 33] {
+        each_case([2, 3, 16, 17, 33], |n| -> Result<()> {
             for dtype in sweep::ALL {
                 for (name, step) in steps {
                     let run = |device: Device| {
@@ -864,7 +867,8 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
                     assert!(text(run(Device::Cpu)) == text(run(Device::cuda(0))), "{name} {dtype:?} {n}");
                 }
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -875,13 +879,14 @@ fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     on_gpu(|| {
         let device = Device::cuda(0);
-        for dtype in sweep::ALL {
+        each_case(sweep::ALL, |dtype| -> Result<()> {
             let x = values(&[1, 1], dtype, 0);
             let xd = x.to(device)?;
             assert_eq!(x.item()?.to_bits(), xd.item()?.to_bits());
             assert_eq!(x.is_nonzero()?, xd.is_nonzero()?);
             assert_eq!(x.to_string(), xd.to_string().replace(", device='cuda:0'", ""));
-        }
+            Ok(())
+        });
         let two = Tensor::zeros((&[2], device))?;
         assert_eq!(two.item().unwrap_err().to_string(), Tensor::zeros(&[2])?.item().unwrap_err().to_string());
         assert!(two.is_nonzero().unwrap_err().to_string().contains("ambiguous"));
@@ -1034,7 +1039,7 @@ fn train(
 #[test]
 fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<()> {
     on_gpu(|| {
-        for (optimizer, make) in OPTIMIZERS {
+        each_case(OPTIMIZERS, |(optimizer, make)| -> Result<()> {
             for (loss, loss_of) in LOSSES {
                 let cpu = train(Device::Cpu, make, loss_of, false)?;
                 assert!(cpu[0] != cpu[8], "{optimizer}, {loss}: nothing was learned");
@@ -1043,7 +1048,8 @@ fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<
                     assert!(same_training(&cpu, &cuda), "{optimizer}, {loss}, made before the move: {first}");
                 }
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -1174,7 +1180,7 @@ fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
         let values = |state: &StateDict| -> Result<Vec<_>> { state.iter().map(|(_, t)| bits(t)).collect() };
         let (cuda, cpu) = (network()?, network()?);
         cuda.to(Device::cuda(0))?;
-        for (from, to) in [(&cuda, &cpu), (&cpu, &cuda)] {
+        each_case([(&cuda, &cpu), (&cpu, &cuda)], |(from, to)| -> Result<()> {
             for parameter in from.parameters() {
                 no_grad(|| parameter.tensor().add_(0.5))?;
             }
@@ -1183,7 +1189,8 @@ fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
             to.load_state_dict(&from.state_dict(), true)?;
             assert_eq!(values(&from.state_dict())?, values(&to.state_dict())?);
             assert_eq!(devices, to.parameters().iter().map(nn::Parameter::is_cuda).collect::<Vec<_>>());
-        }
+            Ok(())
+        });
         let kept = cuda.state_dict().copy()?;
         assert!(kept.iter().all(|(_, tensor)| tensor.is_cuda()));
         no_grad(|| cuda.parameters()[0].tensor().zero_())?;

@@ -1,6 +1,7 @@
 //! Convolutions by cuDNN, as on a real GPU. NVIDIA's libraries are stand-ins: they check their arguments as NVIDIA's
 //! do, and compute convolutions by definition. With a GPU: `TEST_GPU=real`.
 
+use crate::each_case::each_case;
 use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
 use todevice::{Conv2dOptions, DType, Device, Machine, Result, Tensor, manual_seed};
@@ -72,18 +73,20 @@ fn every_pass_of_every_type_is_that_of_the_host() {
     on_gpu(|| {
         // A real card's TF32 rounding differs.
         cudnn::set_allow_tf32(false);
-        for (dtype, tolerance) in
-            [(DType::F32, 2e-6), (DType::F64, 1e-14), (DType::F16, 2e-3), (DType::BF16, 2e-2)]
-        {
-            for case in cases() {
-                let host = convolution(&case, Device::Cpu, dtype)?;
-                let device = convolution(&case, Device::cuda(0), dtype)?;
-                for (i, (a, b)) in device.iter().zip(&host).enumerate() {
-                    let difference = difference(a, b);
-                    assert!(difference <= tolerance, "{dtype} {:?}, tensor {i}: {difference:e}", case.x);
+        each_case(
+            [(DType::F32, 2e-6), (DType::F64, 1e-14), (DType::F16, 2e-3), (DType::BF16, 2e-2)],
+            |(dtype, tolerance)| -> Result<()> {
+                for case in cases() {
+                    let host = convolution(&case, Device::Cpu, dtype)?;
+                    let device = convolution(&case, Device::cuda(0), dtype)?;
+                    for (i, (a, b)) in device.iter().zip(&host).enumerate() {
+                        let difference = difference(a, b);
+                        assert!(difference <= tolerance, "{dtype} {:?}, tensor {i}: {difference:e}", case.x);
+                    }
                 }
-            }
-        }
+                Ok(())
+            },
+        );
         Ok(())
     });
 }
@@ -93,16 +96,19 @@ fn whatever_is_asked_of_the_algorithm() {
     on_gpu(|| {
         let [case, ..] = cases();
         let host = convolution(&case, Device::Cpu, DType::F32)?;
-        for (benchmark, deterministic, enabled) in
-            [(false, true, true), (true, false, true), (true, true, true), (false, false, false)]
-        {
-            let flags = Flags { benchmark, deterministic, enabled, allow_tf32: false, ..Default::default() };
-            // The second time the algorithm is cached.
-            for _ in 0..2 {
-                let device = cudnn::flags(flags, || convolution(&case, Device::cuda(0), DType::F32))?;
-                assert!(device.iter().zip(&host).all(|(a, b)| difference(a, b) < 2e-6), "{flags:?}");
-            }
-        }
+        each_case(
+            [(false, true, true), (true, false, true), (true, true, true), (false, false, false)],
+            |(benchmark, deterministic, enabled)| -> Result<()> {
+                let flags =
+                    Flags { benchmark, deterministic, enabled, allow_tf32: false, ..Default::default() };
+                // The second time the algorithm is cached.
+                for _ in 0..2 {
+                    let device = cudnn::flags(flags, || convolution(&case, Device::cuda(0), DType::F32))?;
+                    assert!(device.iter().zip(&host).all(|(a, b)| difference(a, b) < 2e-6), "{flags:?}");
+                }
+                Ok(())
+            },
+        );
         Ok(())
     });
 }
@@ -111,7 +117,7 @@ fn whatever_is_asked_of_the_algorithm() {
 fn a_search_tries_as_many_as_it_may() {
     on_gpu(|| {
         // Each tried algorithm runs twice, and the fastest once more; a search by cuDNN itself is not a launch.
-        for (benchmark_limit, launches) in [(1, 3), (2, 5), (10, 1)] {
+        each_case([(1, 3), (2, 5), (10, 1)], |(benchmark_limit, launches)| -> Result<()> {
             let flags = Flags { benchmark: true, benchmark_limit, ..Default::default() };
             let x = Tensor::ones(&[1, 2, 8, 8 + benchmark_limit])?.to(Device::cuda(0))?;
             let weight = Tensor::ones(&[2, 2, 3, 3])?.to(Device::cuda(0))?;
@@ -119,7 +125,8 @@ fn a_search_tries_as_many_as_it_may() {
             let y = cudnn::flags(flags, || x.conv2d(&weight, None))?;
             assert_eq!(Machine::current().counters().launches - before, launches, "limit {benchmark_limit}");
             assert!(y.to_vec::<f32>()?.iter().all(|sum| *sum == 18.0));
-        }
+            Ok(())
+        });
         Ok(())
     });
 }

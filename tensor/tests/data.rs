@@ -3,6 +3,7 @@
 //!
 //! Expected numbers were printed by torch 2.11.0 for the same program and seed.
 
+use crate::each_case::each_case;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -124,7 +125,7 @@ fn vectors() -> Vec<Value> {
 fn every_loader_vector_holds_for_any_number_of_workers() {
     let cases: Vec<Value> = vectors().into_iter().filter(|case| case.get("epochs").is_some()).collect();
     assert_eq!(cases.len(), 12);
-    for case in cases {
+    each_case(cases, |case| {
         let size = |key: &str| case[key].as_u64().unwrap() as usize;
         let expected: Vec<Batches> = serde_json::from_value(case["epochs"].clone()).unwrap();
         for num_workers in [0, 1, 2, 5] {
@@ -146,14 +147,14 @@ fn every_loader_vector_holds_for_any_number_of_workers() {
                 assert_eq!(next_rand() as f32, next, "{num_workers} workers, {case}");
             });
         }
-    }
+    });
 }
 
 #[test]
 fn every_distributed_vector_holds() {
     let cases: Vec<Value> = vectors().into_iter().filter(|case| case.get("world").is_some()).collect();
     assert_eq!(cases.len(), 11);
-    for case in cases {
+    each_case(cases, |case| {
         let number = |key: &str| case[key].as_u64().unwrap();
         let dataset = numbers(number("n") as usize);
         let options = DistributedSamplerOptions {
@@ -167,7 +168,7 @@ fn every_distributed_vector_holds() {
         let expected: Vec<usize> = serde_json::from_value(case["indices"].clone()).unwrap();
         assert_eq!(sampler.iter().collect::<Vec<_>>(), expected, "{case}");
         assert_eq!(sampler.len(), expected.len());
-    }
+    });
 }
 
 #[test]
@@ -179,11 +180,11 @@ fn distributed_shares_without_shuffling() {
         (0, 2, 1, false, &[]),
         (1, 3, 0, true, &[]),
     ];
-    for (n, world, rank, drop_last, expected) in cases {
+    each_case(cases, |(n, world, rank, drop_last, expected)| {
         let options = DistributedSamplerOptions { shuffle: false, drop_last, ..Default::default() };
         let sampler = DistributedSampler::new(&numbers(n), world, rank, options).unwrap();
         assert_eq!(sampler.iter().collect::<Vec<_>>(), expected);
-    }
+    });
     let refused =
         |world, rank| message(DistributedSampler::new(&numbers(10), world, rank, Default::default()));
     assert_eq!(refused(2, 2), "Invalid rank 2, rank should be in the interval [0, 1]");
@@ -192,50 +193,56 @@ fn distributed_shares_without_shuffling() {
 
 #[test]
 fn an_epoch_left_early_costs_what_it_costs_in_pytorch() {
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         seeded(3, || {
             let loader = shuffled(10, 4, num_workers, None);
             assert_eq!(start(&loader, 1), [[6, 2, 0, 1]]);
             assert_eq!(epoch(&loader), [vec![3, 4, 0, 9], vec![6, 7, 1, 2], vec![5, 8]]);
             assert_eq!(next_rand(), 0.5944212079048157);
         });
-    }
+    });
     // With a custom generator, workers that have been asked for all batches have drawn the last, empty permutation;
     // without workers it is not reached. PyTorch's epochs differ in the same way.
-    for (num_workers, second) in [
-        (0, [vec![7, 3, 4, 1], vec![8, 2, 5, 0], vec![6, 9]]),
-        (2, [vec![5, 1, 6, 0], vec![9, 7, 8, 4], vec![3, 2]]),
-    ] {
-        seeded(3, || {
-            let loader = shuffled(10, 4, num_workers, Some(7));
-            assert_eq!(start(&loader, 1), [[1, 3, 5, 7]]);
-            assert_eq!(epoch(&loader), second);
-            assert_eq!(next_rand(), 0.004263520240783691);
-        });
-    }
+    each_case(
+        [
+            (0, [vec![7, 3, 4, 1], vec![8, 2, 5, 0], vec![6, 9]]),
+            (2, [vec![5, 1, 6, 0], vec![9, 7, 8, 4], vec![3, 2]]),
+        ],
+        |(num_workers, second)| {
+            seeded(3, || {
+                let loader = shuffled(10, 4, num_workers, Some(7));
+                assert_eq!(start(&loader, 1), [[1, 3, 5, 7]]);
+                assert_eq!(epoch(&loader), second);
+                assert_eq!(next_rand(), 0.004263520240783691);
+            });
+        },
+    );
 }
 
 #[test]
 fn leaving_after_the_last_batch_is_not_always_exhausting_the_sampler() {
-    for (n, drop_last, second) in [
-        (8, false, vec![vec![7, 3, 5, 2], vec![6, 1, 4, 0]]),
-        (8, true, vec![vec![7, 3, 5, 2], vec![6, 1, 4, 0]]),
-        (10, false, vec![vec![5, 1, 6, 0], vec![9, 7, 8, 4], vec![3, 2]]),
-        (10, true, vec![vec![7, 3, 4, 1], vec![8, 2, 5, 0]]),
-    ] {
-        seeded(3, || {
-            let options = DataLoaderOptions {
-                batch_size: 4,
-                shuffle: true,
-                drop_last,
-                generator: generator(Some(7)),
-                ..Default::default()
-            };
-            let loader = DataLoader::new(numbers(n), options).unwrap();
-            start(&loader, loader.len());
-            assert_eq!(epoch(&loader), second, "n = {n}, drop_last = {drop_last}");
-        });
-    }
+    each_case(
+        [
+            (8, false, vec![vec![7, 3, 5, 2], vec![6, 1, 4, 0]]),
+            (8, true, vec![vec![7, 3, 5, 2], vec![6, 1, 4, 0]]),
+            (10, false, vec![vec![5, 1, 6, 0], vec![9, 7, 8, 4], vec![3, 2]]),
+            (10, true, vec![vec![7, 3, 4, 1], vec![8, 2, 5, 0]]),
+        ],
+        |(n, drop_last, second)| {
+            seeded(3, || {
+                let options = DataLoaderOptions {
+                    batch_size: 4,
+                    shuffle: true,
+                    drop_last,
+                    generator: generator(Some(7)),
+                    ..Default::default()
+                };
+                let loader = DataLoader::new(numbers(n), options).unwrap();
+                start(&loader, loader.len());
+                assert_eq!(epoch(&loader), second, "n = {n}, drop_last = {drop_last}");
+            });
+        },
+    );
 }
 
 #[test]
@@ -282,14 +289,14 @@ fn persistent_workers_draw_the_base_seed_once() {
 
 #[test]
 fn an_unshuffled_epoch_still_draws_one_number() {
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         seeded(3, || {
             let options = DataLoaderOptions { batch_size: 4, num_workers, ..Default::default() };
             let loader = DataLoader::new(numbers(10), options).unwrap();
             assert_eq!(epoch(&loader), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9]]);
             assert_eq!(next_rand(), 0.2858424782752991);
         });
-    }
+    });
 }
 
 /// Two epochs and the next number of the default generator, for 0 and 2 workers.
@@ -342,31 +349,34 @@ fn random_sampler_with_replacement_draws_32_at_a_time() {
 
 #[test]
 fn how_much_of_the_stream_an_epoch_left_early_took_depends_on_prefetching_as_in_pytorch() {
-    for (num_workers, second, next) in [
-        (0, [6, 3, 5, 6, 6, 7, 5, 0, 9, 1, 4, 2, 2, 1, 4, 8], 0.33048033714294434),
-        (2, [0, 0, 3, 9, 2, 9, 1, 2, 1, 5, 7, 2, 5, 6, 3, 8], 0.7042391300201416),
-    ] {
-        seeded(3, || {
-            let own = Generator::new().manual_seed(7);
-            let options = RandomSamplerOptions {
-                replacement: true,
-                num_samples: Some(100),
-                generator: Some(own.clone()),
-            };
-            let options = DataLoaderOptions {
-                batch_size: 16,
-                sampler: Some(Arc::new(RandomSampler::new(&numbers(10), options).unwrap())),
-                num_workers,
-                prefetch_factor: (num_workers > 0).then_some(1),
-                ..Default::default()
-            };
-            let loader = DataLoader::new(numbers(10), options).unwrap();
-            assert_eq!(start(&loader, 1), [[5, 2, 1, 6, 3, 7, 7, 9, 8, 1, 8, 1, 8, 7, 2, 0]]);
-            assert_eq!(start(&loader, 1), [second]);
-            assert_eq!(next_rand(), 0.47161436080932617);
-            assert_eq!(Tensor::rand((&[1], &own)).unwrap().item().unwrap(), next);
-        });
-    }
+    each_case(
+        [
+            (0, [6, 3, 5, 6, 6, 7, 5, 0, 9, 1, 4, 2, 2, 1, 4, 8], 0.33048033714294434),
+            (2, [0, 0, 3, 9, 2, 9, 1, 2, 1, 5, 7, 2, 5, 6, 3, 8], 0.7042391300201416),
+        ],
+        |(num_workers, second, next)| {
+            seeded(3, || {
+                let own = Generator::new().manual_seed(7);
+                let options = RandomSamplerOptions {
+                    replacement: true,
+                    num_samples: Some(100),
+                    generator: Some(own.clone()),
+                };
+                let options = DataLoaderOptions {
+                    batch_size: 16,
+                    sampler: Some(Arc::new(RandomSampler::new(&numbers(10), options).unwrap())),
+                    num_workers,
+                    prefetch_factor: (num_workers > 0).then_some(1),
+                    ..Default::default()
+                };
+                let loader = DataLoader::new(numbers(10), options).unwrap();
+                assert_eq!(start(&loader, 1), [[5, 2, 1, 6, 3, 7, 7, 9, 8, 1, 8, 1, 8, 7, 2, 0]]);
+                assert_eq!(start(&loader, 1), [second]);
+                assert_eq!(next_rand(), 0.47161436080932617);
+                assert_eq!(Tensor::rand((&[1], &own)).unwrap().item().unwrap(), next);
+            });
+        },
+    );
 }
 
 #[test]
@@ -421,21 +431,24 @@ fn a_batch_sampler_of_ones_own_is_followed() {
 
 #[test]
 fn two_epochs_of_one_loader_run_side_by_side() {
-    for (num_workers, left, right) in [
-        (0, [[3, 4], [0, 5], [1, 2]], [[3, 2], [0, 1], [4, 5]]),
-        (2, [[2, 4], [0, 1], [3, 5]], [[3, 2], [0, 1], [4, 5]]),
-    ] {
-        seeded(3, || {
-            let loader = shuffled(6, 2, num_workers, None);
-            let (mut a, mut b) = (loader.iter(), loader.iter());
-            for (left, right) in left.iter().zip(right) {
-                assert_eq!(a.next().unwrap().unwrap()[0].to_vec::<i64>().unwrap(), left);
-                assert_eq!(b.next().unwrap().unwrap()[0].to_vec::<i64>().unwrap(), right);
-            }
-            assert!(a.next().is_none() && b.next().is_none());
-            assert_eq!(next_rand(), 0.5944212079048157);
-        });
-    }
+    each_case(
+        [
+            (0, [[3, 4], [0, 5], [1, 2]], [[3, 2], [0, 1], [4, 5]]),
+            (2, [[2, 4], [0, 1], [3, 5]], [[3, 2], [0, 1], [4, 5]]),
+        ],
+        |(num_workers, left, right)| {
+            seeded(3, || {
+                let loader = shuffled(6, 2, num_workers, None);
+                let (mut a, mut b) = (loader.iter(), loader.iter());
+                for (left, right) in left.iter().zip(right) {
+                    assert_eq!(a.next().unwrap().unwrap()[0].to_vec::<i64>().unwrap(), left);
+                    assert_eq!(b.next().unwrap().unwrap()[0].to_vec::<i64>().unwrap(), right);
+                }
+                assert!(a.next().is_none() && b.next().is_none());
+                assert_eq!(next_rand(), 0.5944212079048157);
+            });
+        },
+    );
 }
 
 #[test]
@@ -518,7 +531,7 @@ fn last_batches_are_smaller_or_dropped() {
         assert_eq!(loader.is_empty(), batches.is_empty());
         batches
     };
-    for num_workers in [0, 1, 3] {
+    each_case([0, 1, 3], |num_workers| {
         assert_eq!(batches(5, 2, false, num_workers), [vec![0, 1], vec![2, 3], vec![4]]);
         assert_eq!(batches(5, 2, true, num_workers), [[0, 1], [2, 3]]);
         assert_eq!(batches(4, 2, true, num_workers), [[0, 1], [2, 3]]);
@@ -527,12 +540,12 @@ fn last_batches_are_smaller_or_dropped() {
         assert_eq!(batches(3, usize::MAX, false, num_workers), [[0, 1, 2]]);
         assert_eq!(batches(1, 1, false, num_workers), [[0]]);
         assert_eq!(batches(0, 2, false, num_workers), Batches::new());
-    }
+    });
 }
 
 #[test]
 fn the_iterator_knows_how_many_batches_are_left() {
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         let loader = shuffled(10, 4, num_workers, None);
         let mut batches = loader.iter();
         for left in [3, 2, 1] {
@@ -541,7 +554,7 @@ fn the_iterator_knows_how_many_batches_are_left() {
         }
         assert_eq!(batches.len(), 0);
         assert!(batches.next().is_none() && batches.next().is_none());
-    }
+    });
 }
 
 #[test]
@@ -578,25 +591,25 @@ fn samples_that_do_not_fit_together_are_refused_in_pytorchs_words() {
     assert!(refused!(default_collate(Vec::<(i64, f32)>::new()), DataError::EmptyBatch));
     assert!(refused!(default_collate(Vec::<[Tensor; 2]>::new()), DataError::EmptyBatch));
 
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         let options = DataLoaderOptions { batch_size: 2, num_workers, ..Default::default() };
         let ragged = made(4, |index| Tensor::zeros(&[2 + index]));
         let loader = DataLoader::new(ragged, options).unwrap();
         let text = message(loader.iter().next().unwrap());
         assert!(text.ends_with(stack), "{text}");
-    }
+    });
 }
 
 #[test]
 fn a_collate_fn_of_ones_own_makes_what_it_likes() {
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         let options = DataLoaderOptions { batch_size: 2, num_workers, ..Default::default() };
         let longest = |words: Vec<&'static str>| Ok(words.into_iter().max_by_key(|word| word.len()));
         let words = made(4, |index| Ok(["a", "list", "of", "words"][index]));
         let loader = DataLoader::with_collate_fn(words, longest, options).unwrap();
         let batches: Vec<_> = loader.iter().collect::<Result<_>>().unwrap();
         assert_eq!(batches, [Some("list"), Some("words")]);
-    }
+    });
 }
 
 #[test]
@@ -607,7 +620,7 @@ fn a_batch_of_a_tensor_dataset_is_its_stacked_samples() {
     let labels = plain.select(1, 3).unwrap().to(DType::I64).unwrap();
     let flags = labels.to(DType::Bool).unwrap();
     let empty = Tensor::zeros(&[6, 0, 3]).unwrap();
-    for tensor in [plain, transposed, part, labels, flags, empty] {
+    each_case([plain, transposed, part, labels, flags, empty], |tensor| {
         let dataset = TensorDataset::new([tensor.clone(), tensor]).unwrap();
         for indices in [vec![0], vec![5, 0, 0, 3], (0..6).collect()] {
             let [fast, again] = dataset.get_batch(&indices).unwrap();
@@ -617,7 +630,7 @@ fn a_batch_of_a_tensor_dataset_is_its_stacked_samples() {
             assert_eq!((fast.to_string(), again.to_string()), (stacked.to_string(), stacked.to_string()));
             assert!(!fast.shares_storage(&dataset.tensors()[0]));
         }
-    }
+    });
     let dataset = numbers(6);
     let out = "index 6 is out of bounds for dimension 0 with size 6";
     assert_eq!(message(dataset.get_batch(&[0, 6])), out);
@@ -914,10 +927,10 @@ fn workers_record_gradients_where_the_caller_does() {
         let loader = DataLoader::new(mode(), options).unwrap();
         loader.iter().next().unwrap().unwrap().to_vec::<bool>().unwrap()
     };
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| {
         assert_eq!(recorded(num_workers), [true, true]);
         assert_eq!(no_grad(|| recorded(num_workers)), [false, false]);
-    }
+    });
 }
 
 #[test]
@@ -959,7 +972,7 @@ fn workers_do_not_run_ahead_of_a_slow_caller() {
 
 #[test]
 fn an_error_comes_in_the_place_of_its_batch_and_the_others_still_come() {
-    for num_workers in [0, 1, 3] {
+    each_case([0, 1, 3], |num_workers| {
         for bad in 0..10usize {
             let dataset = made(10, move |index| match index {
                 _ if index == bad => Err(Error::custom(format!("bad sample {index}"))),
@@ -986,7 +999,7 @@ fn an_error_comes_in_the_place_of_its_batch_and_the_others_still_come() {
                 }
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -1003,7 +1016,7 @@ fn a_workers_error_keeps_the_error_it_was() {
 
 #[test]
 fn a_panic_in_a_dataset_is_an_error() {
-    for num_workers in [1, 3] {
+    each_case([1, 3], |num_workers| {
         let dataset = made(6, |index| {
             assert!(index != 3, "sample {index} is broken");
             Ok(index as i64)
@@ -1018,7 +1031,7 @@ fn a_panic_in_a_dataset_is_an_error() {
             "Caught panic in DataLoader worker process {worker}.\nOriginal error: sample 3 is broken"
         );
         assert_eq!(error.to_string(), expected);
-    }
+    });
 }
 
 #[test]
@@ -1040,7 +1053,7 @@ fn a_worker_that_cannot_be_initialised_makes_no_batch() {
 
 #[test]
 fn an_iterator_dropped_early_stops_its_workers_after_the_sample_they_are_at() {
-    for persistent_workers in [false, true] {
+    each_case([false, true], |persistent_workers| {
         let begun = Arc::new(AtomicUsize::new(0));
         let count = begun.clone();
         let dataset = made(1000, move |index| {
@@ -1062,7 +1075,7 @@ fn an_iterator_dropped_early_stops_its_workers_after_the_sample_they_are_at() {
         // Each worker may start one more sample before it learns of the end. The rest of their batches would be 18.
         let after = begun.load(Ordering::Relaxed);
         assert!(after - before <= 6, "{before} samples were begun before the end, and {after} in all");
-    }
+    });
 }
 
 #[test]
@@ -1079,7 +1092,7 @@ fn an_iterator_dropped_early_stops_workers_whose_batches_nobody_fetched() {
 
 #[test]
 fn a_batch_that_takes_too_long_is_the_last_item_of_its_epoch() {
-    for persistent_workers in [false, true] {
+    each_case([false, true], |persistent_workers| {
         let (release, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         let dataset = made(3, move |index| {
@@ -1100,7 +1113,7 @@ fn a_batch_that_takes_too_long_is_the_last_item_of_its_epoch() {
         // The next epoch is unaffected.
         let epoch: Vec<i64> = loader.iter().map(|batch| batch.unwrap().item().unwrap() as i64).collect();
         assert_eq!(epoch, [0, 1, 2]);
-    }
+    });
 }
 
 #[test]

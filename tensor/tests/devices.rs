@@ -1,6 +1,7 @@
 //! Devices of tensors: the golden rule and its exceptions, moving, the current device, delayed GPU errors, running out
 //! of memory, and the random numbers of a device. All on simulated GPUs.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -269,12 +270,13 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
         let x = Tensor::ones((&[3], Device::cuda(0)))?;
         assert_eq!(x.mul_(&number)?.add_(&number)?.to_vec::<f32>()?, [4.0; 3]);
         let scalar = Tensor::ones((&[], Device::cuda(0)))?;
-        for (host, gpu) in [(&[3][..], &x), (&[3], &scalar), (&[], &scalar)] {
+        each_case([(&[3][..], &x), (&[3], &scalar), (&[], &scalar)], |(host, gpu)| -> Result<()> {
             let host = Tensor::ones(host)?;
             assert_eq!(text(host.add_(gpu)), TWO_DEVICES);
             assert_eq!(text(host.maximum_(gpu)), TWO_DEVICES);
             assert_eq!((host.version(), bits(&host)?), (0, bits(&Tensor::ones(host.sizes())?)?));
-        }
+            Ok(())
+        });
         assert_eq!(x.add_(&scalar)?.to_vec::<f32>()?, [5.0; 3]);
         // The only operation that takes its operand from any device.
         let host = Tensor::zeros(&[3])?;
@@ -322,11 +324,12 @@ fn to_returns_the_same_tensor_when_nothing_changes_and_a_copy_when_asked() -> Re
         let device = Device::cuda(0);
         let (x, moved_at) = (Tensor::new([1.5f32, -2.0])?.to(device)?, line());
         let before = machine.counters();
-        for same in
-            [x.to(device)?, x.cuda()?, x.to(DType::F32)?, x.to((device, DType::F32))?, x.contiguous()?]
-        {
-            assert!(same.is_same(&x));
-        }
+        each_case(
+            [x.to(device)?, x.cuda()?, x.to(DType::F32)?, x.to((device, DType::F32))?, x.contiguous()?],
+            |same| {
+                assert!(same.is_same(&x));
+            },
+        );
         assert_eq!(machine.counters(), before);
         let copy = x.to(ToOptions { device: Some(device), copy: true, ..Default::default() })?;
         assert!(!copy.shares_storage(&x) && copy.device() == device);
@@ -343,29 +346,33 @@ fn there_and_back_keeps_every_bit_of_every_type_and_view() -> Result<()> {
     on("sim:t4", || {
         let x = Tensor::new([[f32::NAN, -0.0, 1e-40], [f32::INFINITY, 3.7, -250.0]])?;
         let machine = Machine::current();
-        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool] {
-            let x = x.to(dtype)?;
-            let views: [fn(&Tensor) -> Result<Tensor>; 6] = [
-                |x| Ok(x.clone()),
-                |x| x.t(),
-                |x| x.slice(1, 0, 3, 2),
-                |x| x.get(1)?.unsqueeze(0)?.expand(&[4, -1]),
-                |x| x.narrow(0, 1, 0),
-                |x| x.select(0, 1)?.get(2),
-            ];
-            for view in views {
-                let view = view(&x)?;
-                let before = machine.counters();
-                let moved = view.cuda()?;
-                // The elements are copied once, whatever their strides.
-                let done = machine.counters() - before;
-                let bytes = (view.numel() * dtype.size()) as u64;
-                assert_eq!((done.copies_to_device, done.bytes_to_device), (u64::from(bytes > 0), bytes));
-                assert!(moved.is_contiguous() && moved.is_cuda() && moved.dtype() == dtype);
-                assert_same_values(&moved.cpu()?, &view);
-                assert_same_values(&moved.t().unwrap_or(moved.clone()).cpu()?, &view.t().unwrap_or(view));
-            }
-        }
+        each_case(
+            [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool],
+            |dtype| -> Result<()> {
+                let x = x.to(dtype)?;
+                let views: [fn(&Tensor) -> Result<Tensor>; 6] = [
+                    |x| Ok(x.clone()),
+                    |x| x.t(),
+                    |x| x.slice(1, 0, 3, 2),
+                    |x| x.get(1)?.unsqueeze(0)?.expand(&[4, -1]),
+                    |x| x.narrow(0, 1, 0),
+                    |x| x.select(0, 1)?.get(2),
+                ];
+                for view in views {
+                    let view = view(&x)?;
+                    let before = machine.counters();
+                    let moved = view.cuda()?;
+                    // The elements are copied once, whatever their strides.
+                    let done = machine.counters() - before;
+                    let bytes = (view.numel() * dtype.size()) as u64;
+                    assert_eq!((done.copies_to_device, done.bytes_to_device), (u64::from(bytes > 0), bytes));
+                    assert!(moved.is_contiguous() && moved.is_cuda() && moved.dtype() == dtype);
+                    assert_same_values(&moved.cpu()?, &view);
+                    assert_same_values(&moved.t().unwrap_or(moved.clone()).cpu()?, &view.t().unwrap_or(view));
+                }
+                Ok(())
+            },
+        );
         Ok(())
     })
 }
@@ -492,20 +499,22 @@ fn an_in_place_copy_to_a_gpu_takes_no_memory_there_if_it_fits_as_it_is() -> Resu
 #[test]
 fn an_in_place_copy_that_autograd_records_gives_the_gradient_to_its_source() -> Result<()> {
     on("sim:t4x2", || {
-        for (to, from) in
-            [("cuda:0", "pageable"), ("cuda:0", "pinned"), ("pageable", "cuda:0"), ("cuda:1", "cuda:0")]
-        {
-            for non_blocking in [false, true] {
-                let w = place(&Tensor::new([1.0f32, 2.0, 3.0])?, from)?.requires_grad_(true)?;
-                let y = place(&Tensor::zeros((&[2, 3], DType::F64))?, to)?;
-                y.copy_with_(&w, CopyOptions { non_blocking })?;
-                cuda::device(0, || cuda::synchronize())??;
-                y.square()?.sum()?.backward()?;
-                let grad = w.grad().expect("a gradient");
-                assert_eq!((grad.device(), grad.dtype()), (w.device(), DType::F32), "{from} to {to}");
-                assert_eq!(grad.to_vec::<f32>()?, [4.0, 8.0, 12.0], "{from} to {to}");
-            }
-        }
+        each_case(
+            [("cuda:0", "pageable"), ("cuda:0", "pinned"), ("pageable", "cuda:0"), ("cuda:1", "cuda:0")],
+            |(to, from)| -> Result<()> {
+                for non_blocking in [false, true] {
+                    let w = place(&Tensor::new([1.0f32, 2.0, 3.0])?, from)?.requires_grad_(true)?;
+                    let y = place(&Tensor::zeros((&[2, 3], DType::F64))?, to)?;
+                    y.copy_with_(&w, CopyOptions { non_blocking })?;
+                    cuda::device(0, || cuda::synchronize())??;
+                    y.square()?.sum()?.backward()?;
+                    let grad = w.grad().expect("a gradient");
+                    assert_eq!((grad.device(), grad.dtype()), (w.device(), DType::F32), "{from} to {to}");
+                    assert_eq!(grad.to_vec::<f32>()?, [4.0, 8.0, 12.0], "{from} to {to}");
+                }
+                Ok(())
+            },
+        );
         Ok(())
     })
 }
@@ -517,7 +526,7 @@ fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
         Ok::<_, Error>((Tensor::zeros((&[3], Device::cuda(0)))?, Tensor::ones(&[3])?.pin_memory()?))
     })?;
     b.enter(|| {
-        for non_blocking in [false, true] {
+        each_case([false, true], |non_blocking| -> Result<()> {
             let options = CopyOptions { non_blocking };
             let host = Tensor::zeros(&[3])?;
             assert_eq!(there.copy_with_(&pinned, options)?.to_vec::<f32>()?, [1.0; 3]);
@@ -527,14 +536,15 @@ fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
             assert_eq!(pinned.copy_with_(&here, options)?.to_vec::<f32>()?, [5.0; 3]);
             assert_eq!(here.fill_(0)?.copy_with_(&pinned, options)?.to_vec::<f32>()?, [5.0; 3]);
             pinned.fill_(1)?;
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
 
 #[test]
 fn cards_copy_to_each_other_with_or_without_a_link() -> Result<()> {
-    for gpus in ["sim:t4x2", "sim:h200x3", "sim:rtx4090x2"] {
+    each_case(["sim:t4x2", "sim:h200x3", "sim:rtx4090x2"], |gpus| -> Result<()> {
         on(gpus, || {
             let machine = Machine::current();
             let last = cuda::device_count() - 1;
@@ -558,7 +568,8 @@ fn cards_copy_to_each_other_with_or_without_a_link() -> Result<()> {
             assert_same_values(&target.copy_(&y)?.cpu()?, &y.cpu()?);
             Ok(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -597,9 +608,9 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
         assert_eq!(text(Tensor::zeros((&[1], zero))), refused);
         assert_eq!(text(Tensor::zeros(&[1])?.to(zero)), refused);
         let y = Tensor::ones((&[2], other))?;
-        for mixed in [x.add(&y), y.add(&x), Tensor::cat(&[&x, &y], 0), y.copy()?.mul_(&x)] {
+        each_case([x.add(&y), y.add(&x), Tensor::cat(&[&x, &y], 0), y.copy()?.mul_(&x)], |mixed| {
             assert_eq!(text(mixed), refused);
-        }
+        });
         // It works on its own device, whatever the current device is.
         assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 2]);
         assert_eq!(x.add(1.0)?.device(), zero);
@@ -658,16 +669,19 @@ fn ordinals_and_names_that_do_not_exist_are_refused_in_pytorchs_words() -> Resul
     on("sim:t4x2", || {
         let ordinal = "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n\
                        CUDA kernel errors might be asynchronously reported";
-        for refused in [
-            text(cuda::set_device(2)),
-            text(cuda::device(2, || ())),
-            text(cuda::device(7, || cuda::synchronize()).and_then(|done| done)),
-            text(Tensor::zeros((&[1], Device::cuda(2)))),
-            text(Tensor::zeros(&[0])?.to(Device::cuda(100))),
-            text(Device::cuda(2).check_usable()),
-        ] {
-            assert!(refused.starts_with(ordinal), "{refused}");
-        }
+        each_case(
+            [
+                text(cuda::set_device(2)),
+                text(cuda::device(2, || ())),
+                text(cuda::device(7, || cuda::synchronize()).and_then(|done| done)),
+                text(Tensor::zeros((&[1], Device::cuda(2)))),
+                text(Tensor::zeros(&[0])?.to(Device::cuda(100))),
+                text(Device::cuda(2).check_usable()),
+            ],
+            |refused| {
+                assert!(refused.starts_with(ordinal), "{refused}");
+            },
+        );
         assert_eq!(text(cuda::get_device_name(2)), "Invalid device id");
         assert_eq!(text(cuda::get_device_properties(2)), "Invalid device id");
         assert_eq!(text(cuda::get_device_capability(2)), "Invalid device id");
@@ -680,24 +694,28 @@ fn ordinals_and_names_that_do_not_exist_are_refused_in_pytorchs_words() -> Resul
 
 #[test]
 fn devices_are_named_and_described() -> Result<()> {
-    for (gpus, name, count, capability) in [
-        ("sim:t4", "Tesla T4 (simulated)", 1, (7, 5)),
-        ("sim:rtx4090x2", "NVIDIA GeForce RTX 4090 (simulated)", 2, (8, 9)),
-        ("sim:h200x8", "NVIDIA H200 (simulated)", 8, (9, 0)),
-    ] {
-        on(gpus, || {
-            assert!(cuda::is_available());
-            assert_eq!(cuda::device_count(), count);
-            assert_eq!(cuda::get_device_name(count - 1)?, name);
-            let properties = cuda::get_device_properties(0)?;
-            assert_eq!((properties.major, properties.minor), capability);
-            assert_eq!(cuda::get_device_capability(count - 1)?, capability);
-            assert_eq!((properties.warp_size, properties.max_threads_per_block), (32, 1024));
-            let (free, total) = cuda::mem_get_info()?;
-            assert!(total == properties.total_memory && free <= total && total > 14 << 30);
+    each_case(
+        [
+            ("sim:t4", "Tesla T4 (simulated)", 1, (7, 5)),
+            ("sim:rtx4090x2", "NVIDIA GeForce RTX 4090 (simulated)", 2, (8, 9)),
+            ("sim:h200x8", "NVIDIA H200 (simulated)", 8, (9, 0)),
+        ],
+        |(gpus, name, count, capability)| -> Result<()> {
+            on(gpus, || {
+                assert!(cuda::is_available());
+                assert_eq!(cuda::device_count(), count);
+                assert_eq!(cuda::get_device_name(count - 1)?, name);
+                let properties = cuda::get_device_properties(0)?;
+                assert_eq!((properties.major, properties.minor), capability);
+                assert_eq!(cuda::get_device_capability(count - 1)?, capability);
+                assert_eq!((properties.warp_size, properties.max_threads_per_block), (32, 1024));
+                let (free, total) = cuda::mem_get_info()?;
+                assert!(total == properties.total_memory && free <= total && total > 14 << 30);
+                Ok(())
+            })?;
             Ok(())
-        })?;
-    }
+        },
+    );
     on("sim:t4,mem=512MiB", || {
         assert_eq!(cuda::get_device_properties(0)?.total_memory, 512 << 20);
         Ok(())
@@ -762,11 +780,12 @@ fn operations_run_where_their_tensors_are_whatever_the_current_device() -> Resul
             assert!(loss.item()?.is_finite() && loss.device() == device);
         }
         assert!(model.parameters().iter().all(|p| p.grad().unwrap().device() == device));
-        for made in
-            [x.zeros_like()?, x.ones_like()?, x.rand_like()?, x.randn_like()?, x.gt(0)?, x.to(DType::I64)?]
-        {
-            assert_eq!(made.device(), device);
-        }
+        each_case(
+            [x.zeros_like()?, x.ones_like()?, x.rand_like()?, x.randn_like()?, x.gt(0)?, x.to(DType::I64)?],
+            |made| {
+                assert_eq!(made.device(), device);
+            },
+        );
         // Nothing was allocated on the current device.
         assert_eq!((cuda::current_device()?, cuda::max_memory_allocated()), (0, 0));
         assert!(cuda::device(1, cuda::max_memory_allocated)? > 0);
@@ -803,7 +822,7 @@ fn gradients_of_a_model_on_two_cards_are_clipped_together() -> Result<()> {
 #[test]
 fn a_model_moved_after_a_step_is_refused_by_its_optimizer_and_not_changed() -> Result<()> {
     on("sim:t4", || {
-        for sizes in [&[2, 2][..], &[]] {
+        each_case([&[2, 2][..], &[]], |sizes| -> Result<()> {
             let make: [fn(Vec<nn::Parameter>) -> Result<Box<dyn FnMut() -> Result<()>>>; 2] = [
                 |p| {
                     let mut optimizer = optim::Adam::new(p, AdamOptions::default())?;
@@ -829,7 +848,8 @@ fn a_model_moved_after_a_step_is_refused_by_its_optimizer_and_not_changed() -> R
                 step()?;
                 assert_ne!(bits(&parameter.tensor())?, before);
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -944,9 +964,9 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
         let refused = refused.join().unwrap();
         let (last, refused) = refused.split_last().unwrap();
         assert_eq!(last, "no error");
-        for text in refused {
+        each_case(refused, |text| {
             assert_eq!(text, "a simulated GPU can be used only by the thread that used it first");
-        }
+        });
         assert_eq!(x.add(1.0)?.to_vec::<f32>()?, [2.0; 3]);
         Ok(())
     })
@@ -973,7 +993,7 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
         }),
         ("bernoulli", |d| Tensor::full(&[3], (1.5, d))?.bernoulli(None)),
     ];
-    for (name, run) in operations {
+    each_case(operations, |(name, run)| -> Result<()> {
         on("sim:t4", || {
             assert!(!text(run(Device::Cpu)).contains("CUDA"), "{name} is an error of the call on the CPU");
             let device = Device::cuda(0);
@@ -1005,7 +1025,8 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
                 Ok(())
             })
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -1225,7 +1246,7 @@ fn a_seed_gives_the_same_numbers_on_every_card() -> Result<()> {
 #[test]
 fn numbers_do_not_depend_on_how_a_fill_is_split_or_where_it_lies() -> Result<()> {
     on("sim:t4", || {
-        for dtype in [DType::F32, DType::F64] {
+        each_case([DType::F32, DType::F64], |dtype| -> Result<()> {
             let fills: [fn(&Tensor) -> Result<Tensor>; 3] =
                 [|x| x.uniform_(0.0, 1.0, None), |x| x.normal_(0.0, 1.0, None), |x| x.random_(None)];
             for fill in fills {
@@ -1242,7 +1263,8 @@ fn numbers_do_not_depend_on_how_a_fill_is_split_or_where_it_lies() -> Result<()>
                 assert_eq!(bits(&fill(&base.t()?.slice(0, 0, 4, 2)?)?)?, whole);
                 assert_eq!(base.eq(0.0)?.sum()?.item()?, 10.0);
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -1252,7 +1274,7 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
     on("sim:t4", || {
         manual_seed(0);
         let n = 100_000;
-        for dtype in [DType::F32, DType::F64] {
+        each_case([DType::F32, DType::F64], |dtype| -> Result<()> {
             let near = |x: &Tensor, mean: f64, std: f64| -> Result<()> {
                 let (m, s) = (x.mean()?.item()?, x.std(&[], 1, false)?.item()?);
                 assert!((m - mean).abs() < 5.0 * std / (n as f64).sqrt(), "mean {m}");
@@ -1270,7 +1292,8 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
             let kept = Tensor::full(&[n], (0.3, options(dtype)))?.bernoulli(None)?;
             near(&kept, 0.3, 0.21f64.sqrt())?;
             assert_eq!(kept.dtype(), dtype);
-        }
+            Ok(())
+        });
         let dice = Tensor::randint(1, 7, (&[n], options(DType::I64)))?;
         assert_eq!((dice.min()?.item()?, dice.max()?.item()?), (1.0, 6.0));
         for side in 1..7 {
@@ -1284,38 +1307,45 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
 #[test]
 fn what_the_host_refuses_to_draw_a_device_refuses_too() -> Result<()> {
     on("sim:t4", || {
-        for dtype in [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool] {
-            let fills: [fn(&Tensor) -> Result<Tensor>; 9] = [
-                |x| x.uniform_(0.0, 1.0, None),
-                |x| x.uniform_(1.0, 0.0, None),
-                |x| x.uniform_(f64::NAN, 0.0, None),
-                |x| x.normal_(0.0, 1.0, None),
-                |x| x.normal_(0.0, -1.0, None),
-                |x| x.random_from_to_(3, 3, None),
-                |x| x.bernoulli(None),
-                |x| x.dropout(0.5, true),
-                |x| x.expand(&[3, 2])?.random_(None),
-            ];
-            for (i, fill) in fills.iter().enumerate() {
-                let (host, gpu) = (Tensor::zeros((&[2], dtype))?, Tensor::zeros((&[2], options(dtype)))?);
-                assert_eq!(text(fill(&host)), text(fill(&gpu)), "{i} {dtype:?}");
-            }
-        }
+        each_case(
+            [DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool],
+            |dtype| -> Result<()> {
+                let fills: [fn(&Tensor) -> Result<Tensor>; 9] = [
+                    |x| x.uniform_(0.0, 1.0, None),
+                    |x| x.uniform_(1.0, 0.0, None),
+                    |x| x.uniform_(f64::NAN, 0.0, None),
+                    |x| x.normal_(0.0, 1.0, None),
+                    |x| x.normal_(0.0, -1.0, None),
+                    |x| x.random_from_to_(3, 3, None),
+                    |x| x.bernoulli(None),
+                    |x| x.dropout(0.5, true),
+                    |x| x.expand(&[3, 2])?.random_(None),
+                ];
+                for (i, fill) in fills.iter().enumerate() {
+                    let (host, gpu) = (Tensor::zeros((&[2], dtype))?, Tensor::zeros((&[2], options(dtype)))?);
+                    assert_eq!(text(fill(&host)), text(fill(&gpu)), "{i} {dtype:?}");
+                }
+                Ok(())
+            },
+        );
         let generator = Generator::new();
         let options =
             RandomOptions { device: Device::cuda(0), generator: Some(&generator), ..Default::default() };
         let sentence = "Expected a 'cuda' device type for generator but found 'cpu'";
         let x = Tensor::zeros((&[2], Device::cuda(0)))?;
-        for refused in [
-            text(Tensor::rand((&[2], options))),
-            text(Tensor::randn((&[2], options))),
-            text(Tensor::randint(0, 2, (&[2], options))),
-            text(x.uniform_(0.0, 1.0, Some(&generator))),
-            text(x.random_(Some(&generator))),
-            text(x.bernoulli(Some(&generator))),
-        ] {
-            assert_eq!(refused, sentence);
-        }
+        each_case(
+            [
+                text(Tensor::rand((&[2], options))),
+                text(Tensor::randn((&[2], options))),
+                text(Tensor::randint(0, 2, (&[2], options))),
+                text(x.uniform_(0.0, 1.0, Some(&generator))),
+                text(x.random_(Some(&generator))),
+                text(x.bernoulli(Some(&generator))),
+            ],
+            |refused| {
+                assert_eq!(refused, sentence);
+            },
+        );
         Ok(())
     })
 }
@@ -1324,7 +1354,7 @@ fn what_the_host_refuses_to_draw_a_device_refuses_too() -> Result<()> {
 fn dropout_on_a_device_keeps_its_share_scales_it_and_masks_the_gradient() -> Result<()> {
     on("sim:t4", || {
         manual_seed(0);
-        for dtype in [DType::F32, DType::F64] {
+        each_case([DType::F32, DType::F64], |dtype| -> Result<()> {
             for p in [0.1, 0.5, 0.9] {
                 let n = 20_000;
                 let x = Tensor::full(&[200, 100], (3, options(dtype)))?.requires_grad_(true)?;
@@ -1343,7 +1373,8 @@ fn dropout_on_a_device_keeps_its_share_scales_it_and_masks_the_gradient() -> Res
                 assert!(x.grad().unwrap().allclose(&expected, 1e-6, 0.0)? && x.grad().unwrap().is_cuda());
                 assert_ne!(bits(&x.t()?.dropout(p, true)?)?, bits(&y)?);
             }
-        }
+            Ok(())
+        });
         let model = nn::Sequential::new((nn::Dropout::new(0.5)?, nn::ReLU));
         model.eval();
         let x = Tensor::ones((&[10], Device::cuda(0)))?;

@@ -1,5 +1,6 @@
 //! Errors have PyTorch's messages, and nothing panics, however wrong the call.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use todevice::autograd::{self, BackwardOptions, GradOptions};
@@ -142,10 +143,10 @@ fn kinds_are_the_classes_of_pytorchs_exceptions() {
         ("RuntimeError", x.backward().err()),
         ("RuntimeError", Some(Error::custom("no camera"))),
     ];
-    for (kind, error) in errors {
+    each_case(errors, |(kind, error)| {
         let error = error.unwrap();
         assert_eq!(error.kind(), kind, "{error}");
-    }
+    });
 }
 
 /// A `main` that returns the error, and `unwrap`, print it with `Debug`.
@@ -176,7 +177,7 @@ fn matrix_products_speak_as_pytorch_does() {
         "mat1 and mat2 shapes cannot be multiplied (6x4 and 5x6)",
         zeros(&[2, 3, 4]).matmul(&zeros(&[5, 6])),
     );
-    for bias in [None, Some(&zeros(&[4]))] {
+    each_case([None, Some(&zeros(&[4]))], |bias| {
         let weight = zeros(&[4, 3]);
         says("mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)", zeros(&[2, 5]).linear(&weight, bias));
         says(
@@ -184,7 +185,7 @@ fn matrix_products_speak_as_pytorch_does() {
             zeros(&[2, 2, 5]).linear(&weight, bias),
         );
         says("mat1 and mat2 shapes cannot be multiplied (1x5 and 3x4)", zeros(&[5]).linear(&weight, bias));
-    }
+    });
     says(
         "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 4].  Tensor sizes: [3]",
         two_three.linear(&zeros(&[4, 3]), Some(&zeros(&[3]))),
@@ -234,9 +235,9 @@ fn shapes_and_views_speak_as_pytorch_does() {
     let broadcast =
         "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1";
     let (a, b) = (zeros(&[2, 3]), zeros(&[2, 4]));
-    for result in [a.add(&b), a.mul_(&b), a.eq(&b), a.maximum(&b), &a - &b, a.copy_(&b)] {
+    each_case([a.add(&b), a.mul_(&b), a.eq(&b), a.maximum(&b), &a - &b, a.copy_(&b)], |result| {
         says(broadcast, result);
-    }
+    });
     says(broadcast, of(DType::Bool, &[1]).where_cond(&a, &b));
     says(broadcast, a.mse_loss(&b, Reduction::Mean));
     let in_place = "output with shape [3] doesn't match the broadcast shape [2, 3]";
@@ -283,29 +284,32 @@ fn shapes_and_views_speak_as_pytorch_does() {
 
     let dim = "Dimension out of range (expected to be in range of [-1, 0], but got 2)";
     let x = zeros(&[3]);
-    for result in [
-        x.sum_dims(&[2], false),
-        x.mean_dims(&[2], true),
-        x.amax(&[2], false),
-        x.argmax(2, false),
-        x.softmax(2),
-        x.log_softmax(2),
-        x.squeeze(2),
-        x.transpose(0, 2),
-        x.permute(&[2]),
-        x.narrow(2, 0, 1),
-        x.slice(2, 0, 1, 1),
-        x.select(2, 0),
-        x.unfold(2, 1, 1),
-        x.flatten(0, 2),
-        x.index_select(2, &longs(&[0])),
-        x.gather(2, &longs(&[0])),
-        x.index_add(2, &longs(&[0]), &x),
-        x.scatter_add(2, &longs(&[0]), &x),
-        Tensor::cat(&[&x], 2),
-    ] {
-        says(dim, result);
-    }
+    each_case(
+        [
+            x.sum_dims(&[2], false),
+            x.mean_dims(&[2], true),
+            x.amax(&[2], false),
+            x.argmax(2, false),
+            x.softmax(2),
+            x.log_softmax(2),
+            x.squeeze(2),
+            x.transpose(0, 2),
+            x.permute(&[2]),
+            x.narrow(2, 0, 1),
+            x.slice(2, 0, 1, 1),
+            x.select(2, 0),
+            x.unfold(2, 1, 1),
+            x.flatten(0, 2),
+            x.index_select(2, &longs(&[0])),
+            x.gather(2, &longs(&[0])),
+            x.index_add(2, &longs(&[0]), &x),
+            x.scatter_add(2, &longs(&[0]), &x),
+            Tensor::cat(&[&x], 2),
+        ],
+        |result| {
+            says(dim, result);
+        },
+    );
     says(dim, x.size(2));
     says(dim, x.max_dim(2, false));
     says(dim, x.split(1, 2));
@@ -470,9 +474,12 @@ fn types_speak_as_pytorch_does() {
     );
     let long = of(DType::I64, &[2]);
     let cast = "result type Float can't be cast to the desired output type Long";
-    for result in [long.add_(1.5), long.mul_(&zeros(&[2])), long.div_(2), long.exp_(), long.sigmoid_()] {
-        says(cast, result);
-    }
+    each_case(
+        [long.add_(1.5), long.mul_(&zeros(&[2])), long.div_(2), long.exp_(), long.sigmoid_()],
+        |result| {
+            says(cast, result);
+        },
+    );
     says("result type Long can't be cast to the desired output type Bool", of(DType::Bool, &[2]).add_(1));
     says(
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.",
@@ -486,12 +493,12 @@ fn types_speak_as_pytorch_does() {
         zeros(&[2]).uniform_(2.0, 1.0, None),
     );
     says("random_ expects 'from' to be less than 'to', but got from=5 >= to=5", Tensor::randint(5, 5, &[2]));
-    for (dtype, name) in [(DType::I64, "Long"), (DType::Bool, "Bool")] {
+    each_case([(DType::I64, "Long"), (DType::Bool, "Bool")], |(dtype, name)| {
         let mean = format!(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {name}"
         );
         says(&mean, of(dtype, &[2]).mean());
-    }
+    });
     says("\"softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.softmax(0));
     says("\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.log_softmax(0));
     says("\"softmax_kernel_impl\" not implemented for 'Long'", of(DType::I64, &[2, 2]).softmax(0));
@@ -506,16 +513,22 @@ fn types_speak_as_pytorch_does() {
 #[test]
 fn types_that_an_operation_does_not_take_are_refused() {
     let index = longs(&[0, 2, 1]);
-    for (to, from) in [(DType::I64, DType::F64), (DType::F32, DType::F64), (DType::Bool, DType::U8)] {
-        let (x, source) = (of(to, &[3]), of(from, &[3]));
-        let (to, from) = (to.scalar_type(), from.scalar_type());
-        says(
-            &format!("index_add_(): self ({to}) and source ({from}) must have the same scalar type"),
-            x.index_add(0, &index, &source),
-        );
-        says("scatter(): Expected self.dtype to be equal to src.dtype", x.scatter_add(0, &index, &source));
-    }
-    for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64] {
+    each_case(
+        [(DType::I64, DType::F64), (DType::F32, DType::F64), (DType::Bool, DType::U8)],
+        |(to, from)| {
+            let (x, source) = (of(to, &[3]), of(from, &[3]));
+            let (to, from) = (to.scalar_type(), from.scalar_type());
+            says(
+                &format!("index_add_(): self ({to}) and source ({from}) must have the same scalar type"),
+                x.index_add(0, &index, &source),
+            );
+            says(
+                "scatter(): Expected self.dtype to be equal to src.dtype",
+                x.scatter_add(0, &index, &source),
+            );
+        },
+    );
+    each_case([DType::Bool, DType::U8, DType::I32, DType::I64], |dtype| {
         let (x, name) = (of(dtype, &[2]), dtype.scalar_type());
         let norm = "linalg.vector_norm: Expected a floating point or complex tensor as input. Got";
         says(&format!("{norm} {name}"), x.norm());
@@ -524,7 +537,7 @@ fn types_that_an_operation_does_not_take_are_refused() {
         }
         let half = x.dropout(0.5, true);
         says(&format!("result type Float can't be cast to the desired output type {name}"), half);
-    }
+    });
     assert!(longs(&[1]).mse_loss(&zeros(&[1]), Reduction::Mean).is_ok(), "one of them is of floats");
     let truths = of(DType::Bool, &[2, 0]);
     says("argmax(): does not support bool input", truths.argmax(0, false));
@@ -546,16 +559,16 @@ fn numbers_that_a_type_does_not_hold_are_refused() {
     assert_eq!(Tensor::linspace(0.0, 1.0, (0, DType::Bool)).unwrap().sizes(), [0]);
     assert!(Tensor::linspace(-2.0, 3.0, (1, DType::Bool)).unwrap().is_nonzero().unwrap());
     let overflow = |name: &str| format!("value cannot be converted to type {name} without overflow");
-    for (start, end) in [(-2.0, 3.0), (0.0, -0.5), (0.0, 255.5), (0.0, f64::NAN), (300.0, 0.0)] {
+    each_case([(-2.0, 3.0), (0.0, -0.5), (0.0, 255.5), (0.0, f64::NAN), (300.0, 0.0)], |(start, end)| {
         says(&overflow("uint8_t"), linspace(start, end, DType::U8));
-    }
+    });
     says(&overflow("int"), linspace(0.0, 2_147_483_647.5, DType::I32));
     says(&overflow("int64_t"), linspace(0.0, f64::INFINITY, DType::I64));
     says(&overflow("float"), linspace(0.0, 1e60, DType::F32));
     says(&overflow("c10::Half"), linspace(0.0, 65520.0, DType::F16));
-    for value in [-0.5, 255.5] {
+    each_case([-0.5, 255.5], |value| {
         says(&overflow("uint8_t"), Tensor::full(&[1], (value, DType::U8)));
-    }
+    });
 
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -575,38 +588,36 @@ fn numbers_that_a_type_does_not_hold_are_refused() {
                 "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=2147483648 >= to=2147483648",
             ),
         ];
-        for (low, high, dtype, refusal) in bounds {
+        each_case(bounds, |(low, high, dtype, refusal)| {
             for device in [Device::Cpu, Device::cuda(0)] {
                 says(refusal, Tensor::randint(low, high, (&[0], (device, dtype))));
                 let x = Tensor::zeros((&[3], (device, dtype))).unwrap();
                 says(refusal, x.random_from_to_(low, high, None));
                 assert_eq!((x.to(DType::F32).unwrap().sum().unwrap().item().unwrap(), x.version()), (0.0, 0));
             }
-        }
-        for (low, high, dtype) in
-            [(0, 256, DType::U8), (0, 2, DType::Bool), (-(1 << 31), 1 << 31, DType::I32), (-65504, 65505, DType::F16)]
-        {
+});
+        each_case([(0, 256, DType::U8), (0, 2, DType::Bool), (-(1 << 31), 1 << 31, DType::I32), (-65504, 65505, DType::F16)], |(low, high, dtype)| {
             assert!(Tensor::randint(low, high, (&[3], dtype)).is_ok(), "{dtype}");
-        }
+});
     });
 }
 
 #[test]
 fn devices_speak_as_pytorch_does() {
-    for wrong in ["gpu", "CPU", "cudas"] {
+    each_case(["gpu", "CPU", "cudas"], |wrong| {
         says(
             &format!(
                 "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {wrong}"
             ),
             wrong.parse::<Device>().map_err(todevice::Error::from),
         );
-    }
-    for wrong in ["cuda:-2", "cuda:01", "cuda:", "cuda:x", "cuda:1:2", "cpu:-1"] {
+    });
+    each_case(["cuda:-2", "cuda:01", "cuda:", "cuda:x", "cuda:1:2", "cpu:-1"], |wrong| {
         says(
             &format!("Invalid device string: '{wrong}'"),
             wrong.parse::<Device>().map_err(todevice::Error::from),
         );
-    }
+    });
     let driver = "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx";
     says(driver, zeros(&[1]).to(Device::cuda(0)));
     says(driver, Tensor::full(&[1], (0, Device::cuda(0))));
@@ -621,7 +632,7 @@ fn overlapping_targets_are_refused_by_every_in_place_operation() {
         || zeros(&[4]).unfold(0, 2, 1).unwrap().select(0, 0).unwrap().expand(&[3, 2]).unwrap(),
         || zeros(&[5]).unfold(0, 3, 1).unwrap(),
     ];
-    for target in targets {
+    each_case(targets, |target| {
         let x = target();
         for result in [
             x.add_(1.0),
@@ -636,7 +647,7 @@ fn overlapping_targets_are_refused_by_every_in_place_operation() {
         }
         assert!(x.to_vec::<f32>().unwrap().iter().all(|value| *value == 0.0), "it was written to");
         assert_eq!(x.version(), 0, "a refused write was counted");
-    }
+    });
 }
 
 const DTYPES: [DType; 8] =
@@ -848,81 +859,91 @@ fn no_combination_of_types_and_shapes_panics() {
 #[test]
 fn more_than_memory_is_an_error() {
     const HUGE: usize = 1 << 55;
-    for sizes in [
-        &[usize::MAX] as &[usize],
-        &[HUGE],
-        &[1 << 40, 1 << 40],
-        &[1 << 62, 4],
-        &[0, 1 << 62, 4],
-        &[1 << 61],
-        &[1 << 32, 1 << 32],
-        &[1; 9],
-        &[0; 9],
-    ] {
-        for result in [
-            Tensor::zeros(sizes),
-            Tensor::empty((sizes, DType::Bool)),
-            Tensor::full(sizes, (1.5, DType::F64)),
-            Tensor::rand(sizes),
-            Tensor::randn(sizes),
-            Tensor::randint(0, 5, sizes),
-            Tensor::from_slice::<f32>(&[], sizes),
-        ] {
-            assert!(result.is_err(), "a tensor of {sizes:?}");
-        }
-    }
+    each_case(
+        [
+            &[usize::MAX] as &[usize],
+            &[HUGE],
+            &[1 << 40, 1 << 40],
+            &[1 << 62, 4],
+            &[0, 1 << 62, 4],
+            &[1 << 61],
+            &[1 << 32, 1 << 32],
+            &[1; 9],
+            &[0; 9],
+        ],
+        |sizes| {
+            for result in [
+                Tensor::zeros(sizes),
+                Tensor::empty((sizes, DType::Bool)),
+                Tensor::full(sizes, (1.5, DType::F64)),
+                Tensor::rand(sizes),
+                Tensor::randn(sizes),
+                Tensor::randint(0, 5, sizes),
+                Tensor::from_slice::<f32>(&[], sizes),
+            ] {
+                assert!(result.is_err(), "a tensor of {sizes:?}");
+            }
+        },
+    );
     says(
         "Storage size calculation overflowed with sizes=[4611686018427387904, 4]",
         Tensor::zeros(&[1 << 62, 4]),
     );
-    for result in [
-        Tensor::eye((1 << 31, DType::F32)),
-        Tensor::eye((usize::MAX, DType::F32)),
-        Tensor::arange(0, i64::MAX, (1, DType::I64)),
-        Tensor::arange(i64::MIN, i64::MAX, (1, DType::F64)),
-        Tensor::arange(0.0, f64::INFINITY, (1.0, DType::F32)),
-        Tensor::arange(0.0, 1.0, (f64::MIN_POSITIVE, DType::F32)),
-        Tensor::arange(f64::NAN, 1.0, (1.0, DType::F32)),
-        Tensor::linspace(0.0, 1.0, (usize::MAX, DType::F32)),
-        Tensor::linspace(0.0, 1.0, (HUGE, DType::F32)),
-        Tensor::randperm(usize::MAX),
-        Tensor::randperm(HUGE),
-    ] {
-        assert!(result.is_err());
-    }
+    each_case(
+        [
+            Tensor::eye((1 << 31, DType::F32)),
+            Tensor::eye((usize::MAX, DType::F32)),
+            Tensor::arange(0, i64::MAX, (1, DType::I64)),
+            Tensor::arange(i64::MIN, i64::MAX, (1, DType::F64)),
+            Tensor::arange(0.0, f64::INFINITY, (1.0, DType::F32)),
+            Tensor::arange(0.0, 1.0, (f64::MIN_POSITIVE, DType::F32)),
+            Tensor::arange(f64::NAN, 1.0, (1.0, DType::F32)),
+            Tensor::linspace(0.0, 1.0, (usize::MAX, DType::F32)),
+            Tensor::linspace(0.0, 1.0, (HUGE, DType::F32)),
+            Tensor::randperm(usize::MAX),
+            Tensor::randperm(HUGE),
+        ],
+        |result| {
+            assert!(result.is_err());
+        },
+    );
     // Expanding takes no memory; the results of operations do.
-    for sizes in [&[HUGE as i64] as &[i64], &[i64::MAX], &[1 << 30, 1 << 25], &[2, HUGE as i64]] {
-        let x = zeros(&[1]).expand(sizes).unwrap();
-        for result in [
-            x.copy(),
-            x.contiguous(),
-            x.add(1.0),
-            x.add(&x),
-            x.exp(),
-            x.clamp(0.0, 1.0),
-            x.eq(&x),
-            x.to(DType::F64),
-            x.to(DType::Bool),
-            x.all(),
-            x.softmax(0),
-            x.log_softmax(-1),
-            x.dropout(0.5, true),
-            x.argmax(None, false),
-            x.zeros_like(),
-            x.randn_like(),
-            x.bernoulli(None),
-            x.mse_loss(&x, Reduction::Mean),
-            x.index_select(0, &longs(&[0])),
-            Tensor::cat(&[&x, &x], 0),
-            Tensor::cat(&[&x, &x, &x], -1),
-            Tensor::stack(&[&x, &x], 0),
-            of(DType::Bool, &[1]).where_cond(&x, &x),
-            x.unsqueeze(0).and_then(|x| x.add(&x.transpose(0, 1)?)),
-        ] {
-            assert!(result.is_err(), "an operation on {sizes:?}");
-        }
-        assert!(x.to_vec::<f32>().is_err());
-    }
+    each_case(
+        [&[HUGE as i64] as &[i64], &[i64::MAX], &[1 << 30, 1 << 25], &[2, HUGE as i64]],
+        |sizes| -> Result<()> {
+            let x = zeros(&[1]).expand(sizes).unwrap();
+            for result in [
+                x.copy(),
+                x.contiguous(),
+                x.add(1.0),
+                x.add(&x),
+                x.exp(),
+                x.clamp(0.0, 1.0),
+                x.eq(&x),
+                x.to(DType::F64),
+                x.to(DType::Bool),
+                x.all(),
+                x.softmax(0),
+                x.log_softmax(-1),
+                x.dropout(0.5, true),
+                x.argmax(None, false),
+                x.zeros_like(),
+                x.randn_like(),
+                x.bernoulli(None),
+                x.mse_loss(&x, Reduction::Mean),
+                x.index_select(0, &longs(&[0])),
+                Tensor::cat(&[&x, &x], 0),
+                Tensor::cat(&[&x, &x, &x], -1),
+                Tensor::stack(&[&x, &x], 0),
+                of(DType::Bool, &[1]).where_cond(&x, &x),
+                x.unsqueeze(0).and_then(|x| x.add(&x.transpose(0, 1)?)),
+            ] {
+                assert!(result.is_err(), "an operation on {sizes:?}");
+            }
+            assert!(x.to_vec::<f32>().is_err());
+            Ok(())
+        },
+    );
     let machine = Machine::new();
     machine.enter(|| {
         assert!(Tensor::zeros(&[HUGE]).is_err());

@@ -1,6 +1,7 @@
 //! Getting batches to a GPU: pinned by the loader, copied ahead of time by a prefetcher, or moved there by a
 //! `collate_fn`.
 
+use crate::each_case::each_case;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ fn a_loader_pins_its_batches_and_changes_nothing_else() -> Result<()> {
         };
         let loader = DataLoader::new(rows(100, 3)?, options)?;
         let mut seen = Vec::new();
-        for stop in [usize::MAX, 2, usize::MAX] {
+        each_case([usize::MAX, 2, usize::MAX], |stop| -> Result<()> {
             for batch in loader.iter().take(stop) {
                 let [x, y] = batch?;
                 assert_eq!([x.is_pinned(), y.is_pinned()], [pin_memory; 2]);
@@ -59,14 +60,16 @@ fn a_loader_pins_its_batches_and_changes_nothing_else() -> Result<()> {
                 assert_eq!(sum.0, 3.0 * sum.1);
                 seen.push(x.to_vec()?);
             }
-        }
+            Ok(())
+        });
         Ok(seen)
     };
-    for num_workers in [0, 1, 3] {
+    each_case([0, 1, 3], |num_workers| -> Result<()> {
         let plain = on("sim:t4", || epochs(false, num_workers))?;
         assert_eq!(plain.len(), 10);
         assert_eq!(on("sim:t4", || epochs(true, num_workers))?, plain, "{num_workers} workers");
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -216,7 +219,7 @@ fn consume<B>(
 #[test]
 fn a_prefetcher_gives_the_same_batches_sooner() -> Result<()> {
     let to_device = |[x, y]: [Tensor; 2]| Ok([x.to(gpu())?, y.to(gpu())?]);
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| -> Result<()> {
         on("sim:t4", || {
             let loader = DataLoader::new(rows(1024, 4096)?, options(num_workers))?;
             let (mut plain, mut ahead) = (Vec::new(), Vec::new());
@@ -233,7 +236,8 @@ fn a_prefetcher_gives_the_same_batches_sooner() -> Result<()> {
             assert!(ahead[2].1 < plain[2].1, "{:?} {:?}", ahead[2].1, plain[2].1);
             Ok::<(), Error>(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Of several errors, the one that PyTorch reports first is reported, with PyTorch's dtype names:
 //! `vectors/first_wrong.py` ran PyTorch, and wrote `vectors/first_wrong.json`.
 
+use crate::each_case::each_case;
 use serde_json::Value;
 use todevice::{
     BatchNormArguments, Conv2dOptions, DType, Device, LayerNormArguments, Machine, Result, Tensor,
@@ -222,16 +223,19 @@ fn on_a_gpu_a_parameter_of_another_type_is_named() {
     "sim:t4".parse::<Machine>().unwrap().enter(|| {
         let of = |dtype, sizes: &[usize]| Tensor::zeros((sizes, (Device::cuda(0), dtype))).unwrap();
         let expected = |expected, found| format!("expected scalar type {expected} but found {found}");
-        for (x, weight, bias, words) in [
-            (DType::F32, F64, DType::F32, expected("Float", "Double")),
-            (DType::F32, DType::F32, F16, expected("Float", "Half")),
-            (F64, DType::F32, DType::F32, expected("Double", "Float")),
-            (DType::F32, I32, DType::F32, expected("Float", "Int")),
-        ] {
-            let (image, weight, bias) = (of(x, &[2, 3]), of(weight, &[3]), of(bias, &[3]));
-            assert_eq!(layer_norm(&image, &[3], weight.clone(), Some(bias.clone())), words);
-            assert_eq!(batch_norm(&image, [None, None, Some(weight), Some(bias)], true), words);
-        }
+        each_case(
+            [
+                (DType::F32, F64, DType::F32, expected("Float", "Double")),
+                (DType::F32, DType::F32, F16, expected("Float", "Half")),
+                (F64, DType::F32, DType::F32, expected("Double", "Float")),
+                (DType::F32, I32, DType::F32, expected("Float", "Int")),
+            ],
+            |(x, weight, bias, words)| {
+                let (image, weight, bias) = (of(x, &[2, 3]), of(weight, &[3]), of(bias, &[3]));
+                assert_eq!(layer_norm(&image, &[3], weight.clone(), Some(bias.clone())), words);
+                assert_eq!(batch_norm(&image, [None, None, Some(weight), Some(bias)], true), words);
+            },
+        );
         let (image, [weight, bias]) = (of(DType::F32, &[2, 3]), [F64, F16].map(|dtype| of(dtype, &[3])));
         let first = layer_norm(&image, &[3], weight.clone(), Some(bias.clone()));
         assert_eq!(first, expected("Float", "Double"));

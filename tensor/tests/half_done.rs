@@ -1,5 +1,6 @@
 //! Moving models and states between devices, and their condition after running out of memory halfway.
 
+use crate::each_case::each_case;
 use std::ops::Range;
 
 use todevice::autograd::{self, BackwardOptions};
@@ -69,9 +70,10 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
         // Create, move, load; move, create, load: it is on the right device. Only `step` never moves.
         let mut followed = new()?;
         followed.load_state_dict(&checkpoint)?;
-        for name in ["exp_avg", "exp_avg_sq"] {
+        each_case(["exp_avg", "exp_avg_sq"], |name| -> Result<()> {
             assert_eq!(device_of(&followed.state_dict(), 0, name)?, gpu());
-        }
+            Ok(())
+        });
         assert_eq!(device_of(&followed.state_dict(), 0, "step")?, Device::Cpu);
         followed.step()?;
 
@@ -338,11 +340,11 @@ fn a_conversion_makes_room_as_it_goes_and_says_how_far_it_came() -> Result<()> {
         assert!(matches!(**half, HalfDone { done: 1, of: 4, .. }));
         let (text, report) = (error.to_string(), error.report());
         assert!(text.starts_with("CUDA out of memory. Tried to allocate 24.00 MiB."), "{text}");
-        for said in [text, report] {
+        each_case([text, report], |said| {
             let says = "\n   = half done: 1 of 4 parameters and buffers were converted: the same call, with \
                         enough memory, converts the rest";
             assert!(said.ends_with(says), "{said}");
-        }
+        });
         whole?;
         assert_eq!((types(), model.values()?), (vec![DType::F64; 4], values));
         Ok(())

@@ -1,6 +1,7 @@
 //! `torch.float16` and `torch.bfloat16`: conversions compared with plain arithmetic for every bit pattern, and
 //! operations with PyTorch (`tests/vectors/halves.py` made the numbers).
 
+use crate::each_case::each_case;
 use crate::half_patterns::{BF16, F16, Format};
 use serde_json::Value;
 use todevice::autograd::{self, BackwardOptions};
@@ -30,7 +31,7 @@ fn to_bits(x: &Tensor) -> Vec<u16> {
 
 #[test]
 fn every_bit_pattern_is_the_number_it_stands_for_and_comes_back() {
-    for (dtype, format) in FORMATS {
+    each_case(FORMATS, |(dtype, format)| {
         let all: Vec<u16> = (0..=u16::MAX).collect();
         let wide = from_bits(dtype, &all).to(DType::F32).unwrap();
         let back = to_bits(&wide.to(dtype).unwrap());
@@ -46,12 +47,12 @@ fn every_bit_pattern_is_the_number_it_stands_for_and_comes_back() {
                 );
             }
         }
-    }
+    });
 }
 
 #[test]
 fn floats_become_the_nearest_half_and_of_two_the_even_one() {
-    for (dtype, format) in FORMATS {
+    each_case(FORMATS, |(dtype, format)| {
         let (floats, numbers) = (format.floats(), format.numbers());
         // On several threads, and one by one: two implementations of the conversion.
         let tensor = Tensor::from_slice(&floats, &[floats.len()]).unwrap();
@@ -66,7 +67,7 @@ fn floats_become_the_nearest_half_and_of_two_the_even_one() {
                 assert!(right, "{dtype}: {x:e} became {found:#06x}");
             }
         }
-    }
+    });
     let ends = Tensor::new([65519.0f32, 65520.0]).unwrap().to(DType::F16).unwrap();
     assert_eq!(ends.to_vec::<f16>().unwrap(), [f16::MAX, f16::INFINITY]);
 }
@@ -75,7 +76,7 @@ fn floats_become_the_nearest_half_and_of_two_the_even_one() {
 #[test]
 fn moves_keep_the_bits() {
     let all: Vec<u16> = (0..=u16::MAX).collect();
-    for (dtype, _) in FORMATS {
+    each_case(FORMATS, |(dtype, _)| {
         let x = from_bits(dtype, &all).reshape(&[256, 256]).unwrap();
         let back = |y: Tensor| to_bits(&y.reshape(&[-1]).unwrap());
         assert_eq!(back(x.t().unwrap().contiguous().unwrap().t().unwrap().copy().unwrap()), all);
@@ -86,7 +87,7 @@ fn moves_keep_the_bits() {
         let truth = Tensor::ones((&[256, 256], DType::Bool)).unwrap();
         assert_eq!(back(truth.where_cond(&x, &x.zeros_like().unwrap()).unwrap()), all);
         assert_eq!(back(Tensor::cat(&[&x], 0).unwrap()), all);
-    }
+    });
 }
 
 /// The bits of halves, with all NaNs made equal.
@@ -131,13 +132,14 @@ fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() ->
         is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64)))?;
     }
     // The gradient goes to the selected element. A zero stays positive zero.
-    for (gradient, expected) in [(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])] {
+    each_case([(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])], |(gradient, expected)| -> Result<()> {
         let x = Tensor::new([1.0f32, 2.0, 0.0])?.to(DType::F16)?.view(&[1, 1, 3])?.requires_grad_(true)?;
         let gradient = Some(Tensor::full(&[1, 1, 1], (gradient, DType::F16))?);
         let y = x.max_pool2d((1, 3))?;
         autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
         assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), expected);
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -372,7 +374,7 @@ fn operations_are_pytorchs() {
 /// Optimizer state has the dtype of the parameter.
 #[test]
 fn optimizers_keep_halves_of_halves() -> Result<()> {
-    for (dtype, _) in FORMATS {
+    each_case(FORMATS, |(dtype, _)| -> Result<()> {
         let parameter = nn::Parameter::new(&Tensor::ones((&[3], dtype))?)?;
         parameter.tensor().set_grad(Some(Tensor::full(&[3], (2f64.powi(-10), dtype))?))?;
         let mut sgd = SGD::new(vec![parameter.clone()], SGDOptions { momentum: 0.9, ..Default::default() })?;
@@ -384,7 +386,8 @@ fn optimizers_keep_halves_of_halves() -> Result<()> {
         assert_eq!((state.exp_avg.dtype(), state.exp_avg_sq.dtype()), (dtype, dtype));
         // A thousandth of 2⁻²⁰ is less than half of the smallest positive f16.
         assert_eq!(state.exp_avg_sq.get(0)?.item()? == 0.0, dtype == DType::F16);
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Handles that a driver never created, or has destroyed. They are plain numbers, so safe code can forge one, and each
 //! driver has to reject it. NVIDIA's libraries are stand-ins. With a GPU: `TEST_GPU=real`.
 
+use crate::each_case::each_case;
 use todevice_gpu::contract::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, PinnedPtr, StreamId,
 };
@@ -71,10 +72,10 @@ fn pinned_memory_outside_every_block_is_refused() {
         let device = gpu.malloc(0, BYTES)?;
         refuses_pinned(gpu, PinnedPtr(8), device);
         let pinned = gpu.malloc_host(BYTES)?;
-        for address in [0, 8, pinned.0 - 1, pinned.0 + 1, pinned.0 + BYTES as u64, u64::MAX] {
+        each_case([0, 8, pinned.0 - 1, pinned.0 + 1, pinned.0 + BYTES as u64, u64::MAX], |address| {
             refuses_pinned(gpu, PinnedPtr(address), device);
             assert!(is_invalid_value(gpu.free_host(PinnedPtr(address))), "{address}");
-        }
+        });
         gpu.free_host(pinned)?;
         refuses_pinned(gpu, pinned, device);
         assert!(is_invalid_value(gpu.free_host(pinned)));
@@ -117,7 +118,7 @@ fn events_that_are_not_there_are_refused() {
         let destroyed = gpu.event_create(0, true)?;
         gpu.event_destroy(destroyed)?;
         let successor = gpu.event_create(0, true)?;
-        for event in [EventId(8), EventId(u64::MAX), destroyed] {
+        each_case([EventId(8), EventId(u64::MAX), destroyed], |event| {
             assert!(is_invalid_handle(gpu.event_record(event, STREAM)), "{event:?}");
             assert!(is_invalid_handle(gpu.event_query(event)), "{event:?}");
             assert!(is_invalid_handle(gpu.event_synchronize(event)), "{event:?}");
@@ -125,7 +126,7 @@ fn events_that_are_not_there_are_refused() {
             assert!(is_invalid_handle(gpu.event_elapsed(live, event)), "{event:?}");
             assert!(is_invalid_handle(gpu.stream_wait_event(STREAM, event)), "{event:?}");
             assert!(is_invalid_handle(gpu.event_destroy(event)), "{event:?}");
-        }
+        });
         // None of this affected other handles.
         gpu.event_record(successor, STREAM)?;
         gpu.stream_wait_event(STREAM, successor)?;

@@ -1,5 +1,6 @@
 //! In-place writes: through views, onto overlapping memory, and recorded by autograd.
 
+use crate::each_case::each_case;
 use crate::model::*;
 use proptest::prelude::*;
 use todevice::autograd::{self, BackwardOptions};
@@ -141,7 +142,7 @@ proptest! {
             (|x| x.random_from_to_(5, 6, None), |_| 5),
             (|x| x.zero_(), |_| 0),
         ];
-        for (write, expected) in writes {
+        each_case(writes, |(write, expected)| {
             let mut values = base.to_vec::<i64>().unwrap();
             if write(&view).is_ok() {
                 // If elements share memory, all must get the same value.
@@ -149,7 +150,7 @@ proptest! {
                 model.elements.iter().for_each(|(_, place)| values[*place] = expected(values[*place]));
             }
             assert_eq!(base.to_vec::<i64>().unwrap(), values, "through {model:?}");
-        }
+});
     }
 }
 
@@ -202,7 +203,7 @@ fn overlapping_writes_are_refused_where_pytorch_refuses_them() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.on_warning(|_| {});
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for (case, (n, write, expected)) in cases.iter().enumerate() {
                 let x = Tensor::arange(0, *n, (1, (device, DType::F32)))?;
                 match (write(&x), expected) {
@@ -214,7 +215,8 @@ fn overlapping_writes_are_refused_where_pytorch_refuses_them() -> Result<()> {
                     (result, _) => panic!("case {case} on {device}: {:?}", result.map(|x| x.to_string())),
                 }
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -262,7 +264,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
     assert!(values(&x) == (0..n * n).map(sum).collect::<Vec<f32>>(), "x += xᵀ");
 
     let count = (n * n) as i64;
-    for (to, from) in [(1, 0), (0, 1), (9, 0), (0, 9)] {
+    each_case([(1, 0), (0, 1), (9, 0), (0, 9)], |(to, from)| {
         let x = fresh();
         of_square(&x, to, to, n - 9).copy_(&of_square(&x, from, from, n - 9)).unwrap();
         let mut expected = original.clone();
@@ -272,7 +274,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
             expected[start..start + n - 9].copy_from_slice(&original[source..source + n - 9]);
         }
         assert!(values(&x) == expected, "a copy from {from} to {to}");
-    }
+    });
     let x = fresh();
     x.slice(0, 0, count, 2).unwrap().mul_(&x.slice(0, 1, count, 2).unwrap()).unwrap();
     let expected: Vec<f32> =
@@ -314,25 +316,26 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         |x| x.reciprocal_(),
         |x| x.sub_(&Tensor::full(&[], (1.0, DType::F64))?),
     ];
-    for write in refused {
+    each_case(refused, |write| {
         let x = Tensor::new([4]).unwrap();
         assert!(refused!(write(&x), DTypeError::InPlaceCast { output: DType::I64, .. }));
         assert_eq!((x.to_vec::<i64>().unwrap(), x.version()), (vec![4], 0));
-    }
+    });
     // Bools stay 0 and 1, whatever is written.
     let truths = Tensor::new([true, false, true, false]).unwrap();
     truths.add_(true).unwrap();
     assert_eq!(truths.to(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1; 4]);
-    for (value, expected) in
-        [(2.into(), 1), (0.5.into(), 1), (256.into(), 1), (0.into(), 0), (f64::NAN.into(), 1)]
-    {
-        let value: todevice::Scalar = value;
-        for target in [truths.clone(), truths.slice(0, 0, 4, 2).unwrap()] {
-            target.fill_(value).unwrap();
-            let kept = target.to(DType::U8).unwrap().to_vec::<u8>().unwrap();
-            assert!(kept.iter().all(|kept| *kept == expected), "{value:?} became {kept:?}");
-        }
-    }
+    each_case(
+        [(2.into(), 1), (0.5.into(), 1), (256.into(), 1), (0.into(), 0), (f64::NAN.into(), 1)],
+        |(value, expected)| {
+            let value: todevice::Scalar = value;
+            for target in [truths.clone(), truths.slice(0, 0, 4, 2).unwrap()] {
+                target.fill_(value).unwrap();
+                let kept = target.to(DType::U8).unwrap().to_vec::<u8>().unwrap();
+                assert!(kept.iter().all(|kept| *kept == expected), "{value:?} became {kept:?}");
+            }
+        },
+    );
 }
 
 // Recorded by autograd.
@@ -465,12 +468,12 @@ fn a_recorded_write_of_another_type_is_the_operation_that_it_is_called() {
         ("MulBackward0", |y, o| y.mul_(o), [6.0, 0.3]),
         ("MaximumBackward0", |y, o| y.maximum_(o), [3.0, 3.0]),
     ];
-    for (node, write, expected) in writes {
+    each_case(writes, |(node, write, expected)| {
         let y = x.mul(3.0).unwrap();
         write(&y, &wide).unwrap();
         assert_eq!((y.grad_fn(), y.dtype()), (Some(node), DType::F32));
         assert_eq!(gradient_of(&x, &y), expected, "{node}");
-    }
+    });
 }
 
 #[test]
@@ -507,7 +510,7 @@ fn leaves_their_views_and_recorded_views_are_not_written_to() {
         |x| x.copy_(&Tensor::zeros(&[1])?),
         |x| x.normal_(0.0, 1.0, None),
     ];
-    for write in writes {
+    each_case(writes, |write| {
         let x = leaf(&[1.0, 2.0]);
         let hidden = x.mul(1.0).unwrap();
         assert!(refused!(write(&x), AutogradError::LeafInPlace));
@@ -517,7 +520,7 @@ fn leaves_their_views_and_recorded_views_are_not_written_to() {
         assert_eq!((values(&x), x.version()), (vec![1.0, 2.0], 0), "a refused write was done");
         assert_eq!((values(&hidden), hidden.version()), (vec![1.0, 2.0], 0));
         assert_eq!(gradient_of(&x, &hidden), [1.0, 1.0]);
-    }
+    });
     // A view of a plain tensor cannot accept a recorded source; its base would have to be updated.
     let (x, plain) = (leaf(&[1.0, 2.0]), f32s(&[0.0, 0.0, 0.0]));
     let part = plain.narrow(0, 0, 2).unwrap();
@@ -539,7 +542,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
     let twice = view.t().unwrap();
     y.mul_(3.0).unwrap();
     // Their values are y's current ones, their history is y's earlier one.
-    for stale in [&view, &twice] {
+    each_case([&view, &twice], |stale| {
         assert_eq!(values(stale), [3.0, 6.0]);
         assert!(refused!(stale.sum(), AutogradError::StaleView));
         assert!(refused!(Tensor::cat(&[stale, stale], 0), AutogradError::StaleView));
@@ -548,7 +551,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
         assert!(refused!(backward, AutogradError::StaleView));
         assert_eq!(no_grad(|| stale.sum()).unwrap().item().unwrap(), 9.0);
         assert!(stale.allclose(&stale.detach(), 1e-5, 1e-8).unwrap(), "a comparison is not recorded");
-    }
+    });
     assert_eq!(gradient_of(&x, &y.view(&[2, 1]).unwrap()), [3.0, 3.0]);
     // A recorded tensor is written to a constant, of which an existing view is not informed.
     let constant = f32s(&[0.0, 0.0]);

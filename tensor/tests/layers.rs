@@ -1,6 +1,7 @@
 //! Pooling, normalisation, activations, embeddings and operations along a dimension, compared with PyTorch: values,
 //! gradients, and running statistics. `vectors/layers.py` wrote `vectors/layers.json`, and documents its contents.
 
+use crate::each_case::each_case;
 use serde_json::Value;
 use todevice::autograd::{self, BackwardOptions};
 use todevice::nn::{self, Module};
@@ -121,7 +122,7 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
     let vectors: Value = serde_json::from_str(include_str!("vectors/layers.json")).unwrap();
     let cases = vectors["cases"].as_array().unwrap();
     assert!(cases.len() > 250, "{} cases", cases.len());
-    for case in cases {
+    each_case(cases, |case| -> Result<()> {
         let (name, arguments) = (case["name"].as_str().unwrap(), &case["arguments"]);
         let inputs = tensors(&case["inputs"]);
         let types: Vec<DType> = inputs.iter().map(Tensor::dtype).collect();
@@ -148,7 +149,8 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
                 (found, missing) => assert!(found.is_none() && missing, "{what}"),
             }
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -190,16 +192,16 @@ fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
         "Given input size: (2x4x4). Calculated output size: (2x2x0). Output size is too small",
         max((2, 9), plain),
     );
-    for huge in [usize::MAX, 1 << 40, i32::MAX as usize] {
+    each_case([usize::MAX, 1 << 40, i32::MAX as usize], |huge| {
         assert!(max((huge, 2), plain).is_err());
         let options = MaxPool2dOptions { dilation: huge.into(), padding: huge.into(), ..plain };
         assert!(max((huge, huge), options).is_err());
         assert!(x.adaptive_avg_pool2d((huge, huge)).is_err());
-    }
-    for sizes in [&[4, 4][..], &[1, 1, 2, 4, 4]] {
+    });
+    each_case([&[4, 4][..], &[1, 1, 2, 4, 4]], |sizes| {
         let refused = zeros(sizes).max_pool2d((2, plain));
         says("non-empty 3D or 4D (batch mode) tensor expected for input", refused);
-    }
+    });
     let empty = "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:[2, 0, 4, 4]";
     says(empty, zeros(&[2, 0, 4, 4]).max_pool2d((2, plain)));
     says("\"max_pool2d\" not implemented for 'Bool'", x.to(DType::Bool).unwrap().max_pool2d(2));
@@ -297,16 +299,18 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
 
 #[test]
 fn activations_are_for_floats_and_refuse_all_else_in_pytorchs_words() -> Result<()> {
-    for (dtype, name) in
-        [(DType::Bool, "Bool"), (DType::U8, "Byte"), (DType::I32, "Int"), (DType::I64, "Long")]
-    {
-        for sizes in [&[3][..], &[0], &[]] {
-            let x = zeros(sizes).to(dtype)?;
-            says(&format!("\"leaky_relu_cpu\" not implemented for '{name}'"), x.leaky_relu(0.1));
-            says(&format!("\"silu_cpu\" not implemented for '{name}'"), x.silu());
-            says(&format!("\"softplus_cpu\" not implemented for '{name}'"), x.softplus(1.0, 20.0));
-        }
-    }
+    each_case(
+        [(DType::Bool, "Bool"), (DType::U8, "Byte"), (DType::I32, "Int"), (DType::I64, "Long")],
+        |(dtype, name)| -> Result<()> {
+            for sizes in [&[3][..], &[0], &[]] {
+                let x = zeros(sizes).to(dtype)?;
+                says(&format!("\"leaky_relu_cpu\" not implemented for '{name}'"), x.leaky_relu(0.1));
+                says(&format!("\"silu_cpu\" not implemented for '{name}'"), x.silu());
+                says(&format!("\"softplus_cpu\" not implemented for '{name}'"), x.softplus(1.0, 20.0));
+            }
+            Ok(())
+        },
+    );
     let overflow = "value cannot be converted to type float without overflow";
     says(overflow, zeros(&[3]).softplus(1e300, 20.0));
     says(overflow, zeros(&[3]).leaky_relu(-1e300));
@@ -400,17 +404,21 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
 #[test]
 fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
     let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0, 3]])?);
-    for (dtype, name) in [
-        (DType::F32, "torch.FloatTensor"),
-        (DType::U8, "torch.ByteTensor"),
-        (DType::Bool, "CPUBoolType"),
-        (DType::BF16, "CPUBFloat16Type"),
-    ] {
-        let words = format!(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {name} instead (while checking arguments for embedding)"
-        );
-        says(&words, index.to(dtype)?.embedding(&weight, None));
-    }
+    each_case(
+        [
+            (DType::F32, "torch.FloatTensor"),
+            (DType::U8, "torch.ByteTensor"),
+            (DType::Bool, "CPUBoolType"),
+            (DType::BF16, "CPUBFloat16Type"),
+        ],
+        |(dtype, name)| -> Result<()> {
+            let words = format!(
+                "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got {name} instead (while checking arguments for embedding)"
+            );
+            says(&words, index.to(dtype)?.embedding(&weight, None));
+            Ok(())
+        },
+    );
     says("index out of range in self", index.add(1)?.embedding(&weight, None));
     says("index out of range in self", index.sub(1)?.embedding(&weight, None));
     says("index_select(): self indexing axis dim should be positive", index.embedding(&zeros(&[0, 3]), None));
@@ -420,11 +428,11 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
     );
     says("'weight' must be 2-D", index.embedding(&zeros(&[4]), None));
     says("'weight' must be 2-D", index.to(DType::F32)?.embedding(&zeros(&[1, 4, 3]), None));
-    for padding_idx in [4, -5] {
+    each_case([4, -5], |padding_idx| {
         says("Padding_idx must be within num_embeddings", index.embedding(&weight, padding_idx));
         let options = nn::EmbeddingOptions { padding_idx: Some(padding_idx), ..Default::default() };
         says("Padding_idx must be within num_embeddings", nn::Embedding::new(4, (3, options)));
-    }
+    });
     let whole = Tensor::arange(0, 12, (1, DType::I64))?.reshape(&[4, 3])?;
     assert_eq!(index.embedding(&whole, None)?.to_vec::<i64>()?, [0, 1, 2, 9, 10, 11]);
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -452,7 +460,7 @@ fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
     let activations: [fn(&Tensor) -> Result<Tensor>; 3] =
         [|x| x.softplus(0.3, 7.1), |x| x.silu(), |x| x.leaky_relu(0.3)];
     let x = Tensor::linspace(-30.0, 30.0, (601, DType::F32))?;
-    for dtype in [DType::F16, DType::BF16] {
+    each_case([DType::F16, DType::BF16], |dtype| -> Result<()> {
         for activation in activations {
             let half = x.to(dtype)?.requires_grad_(true)?;
             let float = half.detach().to(DType::F32)?.requires_grad_(true)?;
@@ -462,7 +470,8 @@ fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
             wanted.sum()?.backward()?;
             assert!(half.grad().unwrap().equal(&float.grad().unwrap().to(dtype)?)?);
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -594,7 +603,7 @@ fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
     let (nan, infinity) = (f32::NAN, f32::INFINITY);
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for dtype in [DType::F32, DType::F64, DType::F16] {
                 let there = |values: [f32; 2]| Tensor::new(values)?.to((device, dtype));
                 let x = Tensor::new([[1.0, infinity], [-infinity, nan]])?
@@ -613,7 +622,8 @@ fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
                 let grad: Vec<f32> = x.grad().unwrap().to(DType::F32)?.to_vec()?;
                 assert_eq!(grad, [1.0, 1.5, 3.0, 3.0], "{dtype} on {device}");
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -638,7 +648,7 @@ fn buffers_follow_the_layer_to_a_device_and_stay_of_their_type() -> Result<()> {
 
 #[test]
 fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
-    for dtype in [DType::F16, DType::BF16] {
+    each_case([DType::F16, DType::BF16], |dtype| -> Result<()> {
         let x = Tensor::randn(&[4, 3, 5, 5])?.add(2.0)?.to(dtype)?;
         let float = x.to(DType::F32)?;
         let [weight, bias] = [Tensor::randn(&[3])?, Tensor::randn(&[3])?];
@@ -706,7 +716,8 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
         for approximate in [Approximate::None, Approximate::Tanh] {
             assert!(x.gelu(approximate)?.equal(&float.gelu(approximate)?.to(dtype)?)?);
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -766,7 +777,7 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
         ))
     };
     let elements: u64 = SIZES.iter().product::<usize>() as u64;
-    for dtype in [DType::F16, DType::BF16] {
+    each_case([DType::F16, DType::BF16], |dtype| -> Result<()> {
         // Two to fill the running statistics, one forward, one for their update, and backward.
         let ((launches, bytes), (of_f32, wide)) = (cost(dtype, batch_norm)?, cost(DType::F32, batch_norm)?);
         assert_eq!((launches, of_f32), (5, 5), "{dtype}");
@@ -782,7 +793,8 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
         let [bytes, wide] = [bytes - 2 * 2 * elements, wide - 2 * 4 * elements];
         let some_more = stats..stats + 200_000;
         assert!(some_more.contains(&bytes) && some_more.contains(&wide), "{dtype}: {bytes} and {wide}");
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -790,7 +802,7 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
 #[test]
 fn a_linear_layer_of_rows_is_one_product_whatever_shape_its_bias_has() -> Result<()> {
     let weight = Tensor::ones(&[4, 3])?.requires_grad_(true)?;
-    for rows in [0, 1, 2] {
+    each_case([0, 1, 2], |rows| -> Result<()> {
         let x = Tensor::ones(&[rows, 3])?;
         for bias in [&[][..], &[1], &[4], &[1, 1], &[1, 4], &[rows, 1], &[rows, 4]] {
             let bias = Tensor::ones(bias)?.requires_grad_(true)?;
@@ -801,7 +813,8 @@ fn a_linear_layer_of_rows_is_one_product_whatever_shape_its_bias_has() -> Result
             let grad = bias.grad().unwrap();
             assert_eq!((grad.sizes(), grad.sum()?.item()?), (bias.sizes(), (rows * 4) as f64));
         }
-    }
+        Ok(())
+    });
     let batch = Tensor::ones(&[2, 3, 3])?;
     let y = batch.linear(&weight, Some(&Tensor::ones(&[])?))?;
     assert_eq!(y.grad_fn(), Some("AddBackward0"));

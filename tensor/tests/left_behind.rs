@@ -1,5 +1,6 @@
 //! Modules moved without one of their fields: the golden rule's report names the field that no list contains.
 
+use crate::each_case::each_case;
 use todevice::nn::{Buffer, Parameter};
 use todevice::prelude::*;
 
@@ -78,7 +79,7 @@ fn a_forgotten_child_parameter_or_buffer_is_named_with_the_list_that_lacks_it() 
         (&["hidden", "out", "mean"], 2, "", "parameter", "own_parameters", "hidden, out, mean"),
         (&["hidden", "out", "scale"], 3, "", "buffer", "own_buffers", "hidden, out, scale"),
     ];
-    for (lists, line, of, what, list, listed) in cases {
+    each_case(cases, |(lists, line, of, what, list, listed)| -> Result<()> {
         on_gpu(|| {
             let net = Net::new(lists)?;
             let moved = line!() + 1;
@@ -106,7 +107,8 @@ fn a_forgotten_child_parameter_or_buffer_is_named_with_the_list_that_lacks_it() 
             );
             Ok(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Losses are modules: their tensors move and are saved with them.
 
+use crate::each_case::each_case;
 use todevice::nn::{Buffer, Loss, Parameter, Training};
 use todevice::prelude::*;
 
@@ -142,13 +143,13 @@ fn without_a_target_a_loss_says_what_python_says() -> Result<()> {
     let x = Tensor::ones(&[2, 3])?;
     let losses: [(&dyn Module, &str); 3] =
         [(&weighted()?, "CrossEntropyLoss"), (&nn::MSELoss::default(), "MSELoss"), (&own()?, "Own")];
-    for (loss, name) in losses {
+    each_case(losses, |(loss, name)| {
         let error = loss.forward(&x).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string()),
             ("TypeError", format!("{name}.forward() missing 1 required positional argument: 'target'"))
         );
-    }
+    });
     assert_eq!(weighted()?.to_string(), "CrossEntropyLoss()");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The machine: its GPUs, its clock, and its memory.
 
+use crate::each_case::each_case;
 use std::time::Duration;
 
 use todevice::errors::{MachineError, TensorError};
@@ -14,21 +15,24 @@ fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
 
 #[test]
 fn a_machine_is_what_its_name_says() {
-    for (text, count, shown) in [
-        ("none", 0, "no GPU"),
-        ("sim", 1, "Tesla T4 (simulated)"),
-        ("sim:t4x2", 2, "2 x Tesla T4 (simulated)"),
-        ("sim:rtx4090,mem=1GiB,seed=7", 1, "NVIDIA GeForce RTX 4090 (simulated)"),
-        ("sim:h200x16", 16, "16 x NVIDIA H200 (simulated)"),
-        ("sim:t4x2,host=pytorch", 2, "2 x Tesla T4 (simulated), host: pytorch"),
-        ("sim:t4,host=laptop", 1, "Tesla T4 (simulated)"),
-    ] {
-        let machine: Machine = text.parse().unwrap();
-        assert_eq!(machine.to_string(), shown);
-        assert_eq!(machine.enter(cuda::device_count), count);
-        // Its description parses to the same machine.
-        assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().unwrap(), *machine.gpus());
-    }
+    each_case(
+        [
+            ("none", 0, "no GPU"),
+            ("sim", 1, "Tesla T4 (simulated)"),
+            ("sim:t4x2", 2, "2 x Tesla T4 (simulated)"),
+            ("sim:rtx4090,mem=1GiB,seed=7", 1, "NVIDIA GeForce RTX 4090 (simulated)"),
+            ("sim:h200x16", 16, "16 x NVIDIA H200 (simulated)"),
+            ("sim:t4x2,host=pytorch", 2, "2 x Tesla T4 (simulated), host: pytorch"),
+            ("sim:t4,host=laptop", 1, "Tesla T4 (simulated)"),
+        ],
+        |(text, count, shown)| {
+            let machine: Machine = text.parse().unwrap();
+            assert_eq!(machine.to_string(), shown);
+            assert_eq!(machine.enter(cuda::device_count), count);
+            // Its description parses to the same machine.
+            assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().unwrap(), *machine.gpus());
+        },
+    );
     // A real GPU is not a simulated one; without one, the error says so.
     match "real".parse::<Machine>() {
         Ok(machine) => assert!(!machine.time_is_modelled()),
@@ -69,12 +73,12 @@ fn what_describes_a_machine_a_seed_or_a_state_is_refused_with_an_error_of_the_cr
         (restored(&[]).err(), "RuntimeError", "Expected a CPUGeneratorImplState of size 5056"),
         ("NV".parse::<Link>().map_err(Error::from).err(), "RuntimeError", "PIX, PXB, PHB"),
     ];
-    for (error, kind, text) in refused {
+    each_case(refused, |(error, kind, text)| {
         let error = error.expect(text);
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().starts_with(text), "{error}");
         assert_eq!(format!("{error:?}"), error.to_string(), "what `main` prints");
-    }
+    });
     if let Err(error) = Machine::real() {
         assert!(matches!(error.refusal(), Some(MachineError::Unavailable(_))), "{error}");
         assert_eq!(error.kind(), "RuntimeError");
@@ -235,17 +239,21 @@ fn memory_is_counted_as_the_caching_allocator_counts_it() {
 
 #[test]
 fn the_first_product_takes_the_workspace_of_cublas() {
-    for (gpu, workspace) in [("sim:t4", 8_519_680), ("sim:rtx4090", 8_519_680), ("sim:h200", 33_554_432)] {
-        on(gpu, || {
-            let x = Tensor::zeros((&[4, 4], Device::cuda(0)))?;
-            let before = cuda::memory_allocated();
-            let y = x.matmul(&x)?;
-            assert_eq!(cuda::memory_allocated(), before + workspace + 512, "{gpu}");
-            drop((y, x.matmul(&x)?));
-            assert_eq!(cuda::memory_allocated(), before + workspace, "{gpu}: once, and for good");
+    each_case(
+        [("sim:t4", 8_519_680), ("sim:rtx4090", 8_519_680), ("sim:h200", 33_554_432)],
+        |(gpu, workspace)| -> Result<()> {
+            on(gpu, || {
+                let x = Tensor::zeros((&[4, 4], Device::cuda(0)))?;
+                let before = cuda::memory_allocated();
+                let y = x.matmul(&x)?;
+                assert_eq!(cuda::memory_allocated(), before + workspace + 512, "{gpu}");
+                drop((y, x.matmul(&x)?));
+                assert_eq!(cuda::memory_allocated(), before + workspace, "{gpu}: once, and for good");
+                Ok(())
+            });
             Ok(())
-        });
-    }
+        },
+    );
 }
 
 #[test]
@@ -276,24 +284,28 @@ fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
     on("sim:t4", || {
         let device = Device::cuda(0);
         let machine = Machine::current();
-        for (sizes, dims, launches) in [
-            (&[8_191][..], &[][..], 2), // 8 chunks, the last one short
-            (&[7_000], &[], 1),
-            (&[1 << 20], &[], 2),
-            (&[3, 20_011], &[1], 2),
-            (&[20_011, 3], &[0], 2),
-            (&[2, 9_000, 3], &[1], 2),
-            (&[1023, 8_192], &[1], 2),
-            (&[1024, 8_192], &[1], 1), // enough blocks for every multiprocessor
-        ] {
-            let x = Tensor::randn(sizes)?;
-            let on_device = x.to(device)?;
-            let before = machine.counters();
-            let sum = on_device.sum_dims(dims, false)?;
-            assert_eq!((machine.counters() - before).launches, launches, "{sizes:?}");
-            assert_eq!(bits(&sum)?, bits(&x.sum_dims(dims, false)?)?, "{sizes:?}");
-            assert_eq!(bits(&on_device.amax(dims, true)?)?, bits(&x.amax(dims, true)?)?, "{sizes:?}");
-        }
+        each_case(
+            [
+                (&[8_191][..], &[][..], 2), // 8 chunks, the last one short
+                (&[7_000], &[], 1),
+                (&[1 << 20], &[], 2),
+                (&[3, 20_011], &[1], 2),
+                (&[20_011, 3], &[0], 2),
+                (&[2, 9_000, 3], &[1], 2),
+                (&[1023, 8_192], &[1], 2),
+                (&[1024, 8_192], &[1], 1), // enough blocks for every multiprocessor
+            ],
+            |(sizes, dims, launches)| -> Result<()> {
+                let x = Tensor::randn(sizes)?;
+                let on_device = x.to(device)?;
+                let before = machine.counters();
+                let sum = on_device.sum_dims(dims, false)?;
+                assert_eq!((machine.counters() - before).launches, launches, "{sizes:?}");
+                assert_eq!(bits(&sum)?, bits(&x.sum_dims(dims, false)?)?, "{sizes:?}");
+                assert_eq!(bits(&on_device.amax(dims, true)?)?, bits(&x.amax(dims, true)?)?, "{sizes:?}");
+                Ok(())
+            },
+        );
         let x = Tensor::zeros((&[1 << 24], device))?;
         x.sum()?;
         cuda::synchronize()?;
@@ -368,7 +380,7 @@ fn a_machine_stops_a_program_that_does_not_end() {
         ("tensor", |_| Tensor::from_slice(&[1.0f32], &[1]).map(drop)),
         ("tensor", |_| Tensor::new([1.0f32, 2.0]).map(drop)),
     ];
-    for (spec, device) in [("none", "cpu"), ("sim:t4", "cpu"), ("sim:t4", "cuda:0")] {
+    each_case([("none", "cpu"), ("sim:t4", "cpu"), ("sim:t4", "cuda:0")], |(spec, device)| -> Result<()> {
         for (name, step) in steps {
             let machine: Machine = spec.parse().unwrap();
             machine.limit_operations(100);
@@ -389,7 +401,8 @@ fn a_machine_stops_a_program_that_does_not_end() {
             );
             assert_eq!(done, 99, "{name} on {spec}: the first made `x`");
         }
-    }
+        Ok(())
+    });
 }
 
 fn machine_of(spec: &str) -> Machine {
@@ -400,7 +413,7 @@ fn machine_of(spec: &str) -> Machine {
 fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
     // A new machine, because all tests share the generator of the process.
     Machine::new().enter(|| {
-        for (spec, device) in [("none", "cpu"), ("sim:t4x2", "cpu"), ("sim:t4x2", "cuda:1")] {
+        each_case([("none", "cpu"), ("sim:t4x2", "cpu"), ("sim:t4x2", "cuda:1")], |(spec, device)| {
             let machine = || machine_of(spec);
             let draw = || {
                 let (device, generator) = (device.parse::<Device>().unwrap(), None);
@@ -447,6 +460,6 @@ fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
             manual_seed(8);
             machine.enter(|| manual_seed(7));
             assert_eq!(machine.enter(draw), expected[0]);
-        }
+        });
     })
 }

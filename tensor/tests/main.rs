@@ -7,6 +7,8 @@ macro_rules! refused {
     };
 }
 
+#[path = "../../tests/each_case.rs"]
+mod each_case;
 #[path = "common/gradcheck.rs"]
 mod gradcheck;
 #[path = "common/halves.rs"]

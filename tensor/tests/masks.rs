@@ -1,5 +1,6 @@
 //! Boolean mask indexing: selecting and writing. Values and messages are PyTorch 2.11's.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::{DType, Device, Machine, Result, Tensor};
@@ -32,26 +33,31 @@ fn a_mask_chooses_the_entries_at_which_it_is_true() -> Result<()> {
         let row = x.index(&on(Tensor::new([true, false])?)?)?;
         assert_eq!((row.sizes(), row.to_vec::<f32>()?), (&[1, 3][..], vec![0.0, 1.0, 2.0]));
         assert_eq!(x.index(&Tensor::new([false, true])?)?.sizes(), [1, 3], "a mask of the host");
-        for (truth, sizes) in [(true, [1, 2, 3]), (false, [0, 2, 3])] {
+        each_case([(true, [1, 2, 3]), (false, [0, 2, 3])], |(truth, sizes)| -> Result<()> {
             assert_eq!(x.index(&on(Tensor::new(truth)?)?)?.sizes(), sizes);
-        }
+            Ok(())
+        });
         assert_eq!(Tensor::new(5.0f32)?.index(&Tensor::new(true)?)?.to_vec::<f32>()?, [5.0]);
         let none = x.index(&on(Tensor::new([[false; 3]; 2])?)?)?;
         assert_eq!((none.sizes(), none.dtype()), (&[0][..], DType::F32));
-        for (mask, says) in [
-            (
-                Tensor::new([true, false, true])?,
-                "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
-            ),
-            (
-                Tensor::new([[true; 2]; 2])?,
-                "The shape of the mask [2, 2] at index 1 does not match the shape of the indexed tensor [2, 3] at index 1",
-            ),
-            (Tensor::new([[[true]; 3]; 2])?, "too many indices for tensor of dimension 2"),
-            (Tensor::new([1.0f32])?, "tensors used as indices must be long, int, byte or bool tensors"),
-        ] {
-            assert_eq!(said(x.index(&on(mask)?)), says);
-        }
+        each_case(
+            [
+                (
+                    Tensor::new([true, false, true])?,
+                    "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
+                ),
+                (
+                    Tensor::new([[true; 2]; 2])?,
+                    "The shape of the mask [2, 2] at index 1 does not match the shape of the indexed tensor [2, 3] at index 1",
+                ),
+                (Tensor::new([[[true]; 3]; 2])?, "too many indices for tensor of dimension 2"),
+                (Tensor::new([1.0f32])?, "tensors used as indices must be long, int, byte or bool tensors"),
+            ],
+            |(mask, says)| -> Result<()> {
+                assert_eq!(said(x.index(&on(mask)?)), says);
+                Ok(())
+            },
+        );
         let bytes = x.index(&on(Tensor::new([2u8, 0])?)?)?;
         assert_eq!(bytes.to_vec::<f32>()?, [0.0, 1.0, 2.0]);
         Ok(())
@@ -97,42 +103,55 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
         let large = counting(device)?.gt(2)?;
         let three = on(Tensor::new([1.0f32, 2.0, 3.0])?)?;
         let first = on(Tensor::new([true, false])?)?;
-        for (result, values) in [
-            (counting(device)?.index_put_(&large, 9), [0.0, 1.0, 2.0, 9.0, 9.0, 9.0]),
-            (put(&large, &three), [0.0, 1.0, 2.0, 1.0, 2.0, 3.0]),
-            (put(&large, &on(Tensor::new([7.0f32])?)?), [0.0, 1.0, 2.0, 7.0, 7.0, 7.0]),
-            (put(&large, &Tensor::new(8i64)?), [0.0, 1.0, 2.0, 8.0, 8.0, 8.0]),
-            (put(&first, &three), [1.0, 2.0, 3.0, 3.0, 4.0, 5.0]),
-            (put(&counting(device)?.gt(9)?, &on(Tensor::new([1.0f32])?)?), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
-            (
-                put(&on(Tensor::new([0, 0])?)?, &on(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?)?),
-                [4.0, 5.0, 6.0, 3.0, 4.0, 5.0],
-            ),
-            (counting(device)?.index_put_(&Tensor::new([-1])?, 4), [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]),
-        ] {
-            assert_eq!(result?.to_vec::<f32>()?, values);
-        }
-        for (result, says) in [
-            (
-                put(&large, &on(Tensor::new([1.0f32, 2.0])?)?),
-                "shape mismatch: value tensor of shape [2] cannot be broadcast to indexing result of shape [3]",
-            ),
-            (
-                put(&counting(device)?.gt(9)?, &three),
-                "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [0]",
-            ),
-            (
-                put(&large, &on(Tensor::new([1, 2, 3])?)?),
-                "Index put requires the source and destination dtypes match, got Float for the destination and Long for the source.",
-            ),
-            (
-                put(&on(Tensor::new([true, false, true])?)?, &three),
-                "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
-            ),
-            (put(&Tensor::new([2])?, &three), "index 2 is out of bounds for dimension 0 with size 2"),
-        ] {
-            assert_eq!(said(result), says);
-        }
+        each_case(
+            [
+                (counting(device)?.index_put_(&large, 9), [0.0, 1.0, 2.0, 9.0, 9.0, 9.0]),
+                (put(&large, &three), [0.0, 1.0, 2.0, 1.0, 2.0, 3.0]),
+                (put(&large, &on(Tensor::new([7.0f32])?)?), [0.0, 1.0, 2.0, 7.0, 7.0, 7.0]),
+                (put(&large, &Tensor::new(8i64)?), [0.0, 1.0, 2.0, 8.0, 8.0, 8.0]),
+                (put(&first, &three), [1.0, 2.0, 3.0, 3.0, 4.0, 5.0]),
+                (
+                    put(&counting(device)?.gt(9)?, &on(Tensor::new([1.0f32])?)?),
+                    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+                ),
+                (
+                    put(
+                        &on(Tensor::new([0, 0])?)?,
+                        &on(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?)?,
+                    ),
+                    [4.0, 5.0, 6.0, 3.0, 4.0, 5.0],
+                ),
+                (counting(device)?.index_put_(&Tensor::new([-1])?, 4), [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]),
+            ],
+            |(result, values)| -> Result<()> {
+                assert_eq!(result?.to_vec::<f32>()?, values);
+                Ok(())
+            },
+        );
+        each_case(
+            [
+                (
+                    put(&large, &on(Tensor::new([1.0f32, 2.0])?)?),
+                    "shape mismatch: value tensor of shape [2] cannot be broadcast to indexing result of shape [3]",
+                ),
+                (
+                    put(&counting(device)?.gt(9)?, &three),
+                    "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [0]",
+                ),
+                (
+                    put(&large, &on(Tensor::new([1, 2, 3])?)?),
+                    "Index put requires the source and destination dtypes match, got Float for the destination and Long for the source.",
+                ),
+                (
+                    put(&on(Tensor::new([true, false, true])?)?, &three),
+                    "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
+                ),
+                (put(&Tensor::new([2])?, &three), "index 2 is out of bounds for dimension 0 with size 2"),
+            ],
+            |(result, says)| {
+                assert_eq!(said(result), says);
+            },
+        );
         Ok(())
     })?;
     Ok(())
@@ -143,14 +162,15 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
     everywhere(|device| {
         let x = || Tensor::zeros((&[2], (device, DType::U8)));
         let (mask, index) = (Tensor::new([true, false])?.to(device)?, Tensor::new([0])?.to(device)?);
-        for index in [&mask, &index] {
+        each_case([&mask, &index], |index| -> Result<()> {
             let overflow = "value cannot be converted to type uint8_t without overflow";
             assert_eq!(said(x()?.index_put_(index, 300)), overflow);
             assert_eq!(
                 said(x()?.to(DType::I64)?.index_put_(index, f64::NAN)),
                 overflow.replace("uint8", "int64")
             );
-        }
+            Ok(())
+        });
         // A single number is filled in, whatever its dtype and dimensions; then a u8 mask is not allowed.
         let whole = Tensor::zeros((&[2], (device, DType::I64)))?;
         whole.index_put_(&mask, &Tensor::new([[2.7f32]])?)?;
@@ -178,23 +198,27 @@ fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() 
         let entries = on(Tensor::new([1.0f32, 2.0, 3.0])?)?;
         let mask = on(Tensor::new([[true, false, true], [false, false, true]])?)?;
         let last = on(Tensor::new([1])?)?;
-        for (index, values, result) in [
-            (&last, &entries, [1.0, 2.0, 3.0]),
-            (&on(Tensor::new([0])?)?, &entries, [1.0, 2.0, 3.0]),
-            (&mask, &entries, [1.0, 0.0, 3.0]),
-            (&mask, &Tensor::new(5.0f32)?, [5.0, 0.0, 5.0]),
-        ] {
-            let x = line()?;
-            two_rows(&x)?.index_put_(index, values)?;
-            assert_eq!(x.to_vec::<f32>()?, result);
-        }
+        each_case(
+            [
+                (&last, &entries, [1.0, 2.0, 3.0]),
+                (&on(Tensor::new([0])?)?, &entries, [1.0, 2.0, 3.0]),
+                (&mask, &entries, [1.0, 0.0, 3.0]),
+                (&mask, &Tensor::new(5.0f32)?, [5.0, 0.0, 5.0]),
+            ],
+            |(index, values, result)| -> Result<()> {
+                let x = line()?;
+                two_rows(&x)?.index_put_(index, values)?;
+                assert_eq!(x.to_vec::<f32>()?, result);
+                Ok(())
+            },
+        );
         let x = line()?;
         x.view(&[3, 1])?.expand(&[3, 2])?.index_put_(&last, &on(Tensor::new([1.0f32, 2.0])?)?)?;
         assert_eq!(x.to_vec::<f32>()?, [0.0, 2.0, 0.0]);
         let recorded = entries.clone().requires_grad_(true)?;
-        for x in [two_rows(&line()?)?, two_rows(&line()?)?.detach()] {
+        each_case([two_rows(&line()?)?, two_rows(&line()?)?.detach()], |x| {
             assert!(said(x.index_put_(&last, &recorded)).contains("in-place operations on views"));
-        }
+        });
         Ok(())
     })?;
     let says = |operation: &str, assigned: &str| {
@@ -212,19 +236,23 @@ fn a_mask_of_bytes_is_warned_of_before_its_shape_and_not_beside_a_number() -> Re
     let shape =
         "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [4] at index 0";
     let bytes = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.";
-    for (call, result, warned) in [
-        ((|x, mask| x.index(mask)) as fn(&Tensor, &Tensor) -> Result<Tensor>, shape, &[bytes][..]),
-        (|x, mask| x.index_put_(mask, &Tensor::ones(&[2])?.to(x.device())?), shape, &[bytes]),
-        (|x, mask| x.index_put_(mask, 1), shape, &[]),
-        (|x, mask| x.index(&mask.expand(&[3, 3])?), "too many indices for tensor of dimension 1", &[]),
-    ] {
-        let warnings = everywhere(|device| {
-            let mask = Tensor::new([1u8, 0, 1])?.to(device)?;
-            assert_eq!(said(call(&Tensor::zeros((&[4], device))?, &mask)), result);
+    each_case(
+        [
+            ((|x, mask| x.index(mask)) as fn(&Tensor, &Tensor) -> Result<Tensor>, shape, &[bytes][..]),
+            (|x, mask| x.index_put_(mask, &Tensor::ones(&[2])?.to(x.device())?), shape, &[bytes]),
+            (|x, mask| x.index_put_(mask, 1), shape, &[]),
+            (|x, mask| x.index(&mask.expand(&[3, 3])?), "too many indices for tensor of dimension 1", &[]),
+        ],
+        |(call, result, warned)| -> Result<()> {
+            let warnings = everywhere(|device| {
+                let mask = Tensor::new([1u8, 0, 1])?.to(device)?;
+                assert_eq!(said(call(&Tensor::zeros((&[4], device))?, &mask)), result);
+                Ok(())
+            })?;
+            assert_eq!(warnings, warned);
             Ok(())
-        })?;
-        assert_eq!(warnings, warned);
-    }
+        },
+    );
     Ok(())
 }
 

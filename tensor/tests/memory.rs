@@ -1,5 +1,6 @@
 //! `torch.cuda`'s memory functions: the statistics, the reports, and running out of memory.
 
+use crate::each_case::each_case;
 use todevice::cuda::{self, SegmentType};
 use todevice::prelude::*;
 use todevice::{Error, GpuError, GpuSpec, Machine, OutOfMemory};
@@ -98,20 +99,23 @@ fn statistics_have_pytorchs_names() {
         drop(small);
         let stats = cuda::memory_stats();
         assert_eq!(stats.len(), 122);
-        for (name, value) in [
-            ("allocated_bytes.all.current", 4 << 20),
-            ("allocated_bytes.all.peak", (4 << 20) + 512),
-            ("allocated_bytes.small_pool.freed", 512),
-            ("requested_bytes.small_pool.allocated", 400),
-            ("reserved_bytes.large_pool.current", 20 << 20),
-            ("inactive_split_bytes.large_pool.current", 16 << 20),
-            ("segment.all.current", 2),
-            ("num_device_alloc", 2),
-            ("oversize_allocations.current", 0),
-            ("max_split_size", -1),
-        ] {
-            assert_eq!(stats.get(name), Some(&value), "{name}");
-        }
+        each_case(
+            [
+                ("allocated_bytes.all.current", 4 << 20),
+                ("allocated_bytes.all.peak", (4 << 20) + 512),
+                ("allocated_bytes.small_pool.freed", 512),
+                ("requested_bytes.small_pool.allocated", 400),
+                ("reserved_bytes.large_pool.current", 20 << 20),
+                ("inactive_split_bytes.large_pool.current", 16 << 20),
+                ("segment.all.current", 2),
+                ("num_device_alloc", 2),
+                ("oversize_allocations.current", 0),
+                ("max_split_size", -1),
+            ],
+            |(name, value)| {
+                assert_eq!(stats.get(name), Some(&value), "{name}");
+            },
+        );
         cuda::reset_accumulated_memory_stats();
         cuda::reset_peak_memory_stats();
         let stats = cuda::memory_stats();
@@ -166,23 +170,26 @@ fn older_names_say_what_the_scope_of_a_device_says_and_refuse_as_pytorch_does() 
         const STATS: &str = "Invalid device argument 2: did you call init?";
         const ALLOCATOR: &str = "Allocator not initialized for device 2: did you call init?";
         const DEVICE: &str = "CUDA error: invalid device ordinal";
-        for (refused, words) in [
-            (cuda::memory_allocated_device(2).map(drop), STATS),
-            (cuda::max_memory_allocated_device(2).map(drop), STATS),
-            (cuda::memory_reserved_device(2).map(drop), STATS),
-            (cuda::max_memory_reserved_device(2).map(drop), STATS),
-            (cuda::memory_stats_device(2).map(drop), STATS),
-            (cuda::memory_summary_device(2, false).map(drop), STATS),
-            (cuda::reset_peak_memory_stats_device(2), STATS),
-            (cuda::reset_accumulated_memory_stats_device(2), STATS),
-            (cuda::set_per_process_memory_fraction_device(0.5, 2), ALLOCATOR),
-            (cuda::get_per_process_memory_fraction_device(2).map(drop), ALLOCATOR),
-            (cuda::mem_get_info_device(2).map(drop), DEVICE),
-            (cuda::synchronize_device(2), DEVICE),
-            (cuda::set_device(2), DEVICE),
-        ] {
-            assert_eq!(refused.unwrap_err().to_string().lines().next(), Some(words));
-        }
+        each_case(
+            [
+                (cuda::memory_allocated_device(2).map(drop), STATS),
+                (cuda::max_memory_allocated_device(2).map(drop), STATS),
+                (cuda::memory_reserved_device(2).map(drop), STATS),
+                (cuda::max_memory_reserved_device(2).map(drop), STATS),
+                (cuda::memory_stats_device(2).map(drop), STATS),
+                (cuda::memory_summary_device(2, false).map(drop), STATS),
+                (cuda::reset_peak_memory_stats_device(2), STATS),
+                (cuda::reset_accumulated_memory_stats_device(2), STATS),
+                (cuda::set_per_process_memory_fraction_device(0.5, 2), ALLOCATOR),
+                (cuda::get_per_process_memory_fraction_device(2).map(drop), ALLOCATOR),
+                (cuda::mem_get_info_device(2).map(drop), DEVICE),
+                (cuda::synchronize_device(2), DEVICE),
+                (cuda::set_device(2), DEVICE),
+            ],
+            |(refused, words)| {
+                assert_eq!(refused.unwrap_err().to_string().lines().next(), Some(words));
+            },
+        );
         Ok(())
     });
 }
@@ -198,16 +205,19 @@ fn without_a_gpu_there_is_nothing_to_count() {
         assert!(cuda::memory_summary().contains("| Allocated memory      |      0 B   |"));
         cuda::reset_accumulated_memory_stats();
         cuda::set_allocator_settings("max_split_size_mb:20")?;
-        for refused in [
-            cuda::mem_get_info_device(0).map(drop),
-            cuda::set_per_process_memory_fraction(0.5),
-            cuda::get_per_process_memory_fraction().map(drop),
-        ] {
-            assert!(
-                matches!(refused.as_ref().map_err(Error::gpu), Err(Some(GpuError::NoDriver))),
-                "{refused:?}"
-            );
-        }
+        each_case(
+            [
+                cuda::mem_get_info_device(0).map(drop),
+                cuda::set_per_process_memory_fraction(0.5),
+                cuda::get_per_process_memory_fraction().map(drop),
+            ],
+            |refused| {
+                assert!(
+                    matches!(refused.as_ref().map_err(Error::gpu), Err(Some(GpuError::NoDriver))),
+                    "{refused:?}"
+                );
+            },
+        );
         Ok(())
     });
 }
@@ -303,10 +313,10 @@ fn a_fraction_of_the_memory_can_be_set_as_the_limit() {
         assert!(report.ends_with("`: raise the limit"), "{report}");
         cuda::set_per_process_memory_fraction(1.0)?;
         drop((held, floats(300 << 18)?));
-        for (fraction, text) in [(2.0, "2.0"), (-0.1, "-0.1"), (f64::NAN, "NaN")] {
+        each_case([(2.0, "2.0"), (-0.1, "-0.1"), (f64::NAN, "NaN")], |(fraction, text)| {
             let refused = cuda::set_per_process_memory_fraction(fraction).unwrap_err().to_string();
             assert_eq!(refused, format!("Invalid fraction value: {text}. Allowed range: 0~1"));
-        }
+        });
         Ok(())
     });
 }
@@ -455,21 +465,24 @@ fn other_programs_take_their_part_of_a_gpu() {
         drop(floats(768 << 18)?);
         Ok(())
     });
-    for (text, why) in [
-        (
-            "sim:t4,mem=1GiB,others=768MiB",
-            "others= is too large for 1024 MiB of memory: CUDA itself takes 256 MiB",
-        ),
-        ("sim:t4,mem=256MiB", "mem= is too small: CUDA itself takes 256 MiB"),
-        ("sim:t4,others=1GB", "after others=, '1GB' is no size of memory"),
-        ("sim:t4,others=1GiB,others=1GiB", "others= occurs twice, expected it once"),
-    ] {
-        let error = text.parse::<Machine>().unwrap_err().to_string();
-        assert!(error.starts_with(why), "{error}");
-    }
-    for text in ["sim:t4,others=1GiB", "sim:h200x2,mem=4GiB,others=1536MiB,seed=3"] {
+    each_case(
+        [
+            (
+                "sim:t4,mem=1GiB,others=768MiB",
+                "others= is too large for 1024 MiB of memory: CUDA itself takes 256 MiB",
+            ),
+            ("sim:t4,mem=256MiB", "mem= is too small: CUDA itself takes 256 MiB"),
+            ("sim:t4,others=1GB", "after others=, '1GB' is no size of memory"),
+            ("sim:t4,others=1GiB,others=1GiB", "others= occurs twice, expected it once"),
+        ],
+        |(text, why)| {
+            let error = text.parse::<Machine>().unwrap_err().to_string();
+            assert!(error.starts_with(why), "{error}");
+        },
+    );
+    each_case(["sim:t4,others=1GiB", "sim:h200x2,mem=4GiB,others=1536MiB,seed=3"], |text| {
         assert_eq!(text.parse::<GpuSpec>().unwrap().to_string(), text);
-    }
+    });
 }
 
 #[test]

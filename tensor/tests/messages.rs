@@ -1,5 +1,6 @@
 //! Messages that match PyTorch 2.11's word for word.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::optim::{SGD, SGDOptions};
@@ -19,17 +20,17 @@ fn a_mask_and_an_equal_on_another_device_are_refused_in_their_own_words() -> Res
     machine().enter(|| {
         let (x, mask) = (Tensor::ones(&[2])?, Tensor::new([true, false])?);
         let (on_gpu, mask_on_gpu) = (x.cuda()?, mask.cuda()?);
-        for (refused, mask, own) in [
+        each_case([
             (on_gpu.masked_fill(&mask, 0.0), "cpu", "cuda:0"),
             (on_gpu.masked_fill_(&mask, 0.0), "cpu", "cuda:0"),
             (x.masked_fill(&mask_on_gpu, 0.0), "cuda:0", "cpu"),
-        ] {
+        ], |(refused, mask, own)| {
             let said = error(refused);
             let expected = format!(
                 "expected self and mask to be on the same device, but got mask on {mask} and self on {own}"
             );
             assert!(said.ends_with(&expected), "{said}");
-        }
+});
         let said = error(x.equal(&on_gpu));
         let expected = "Expected all tensors to be on the same device, but got other is on cuda:0, different from other tensors \
                         on cpu (when checking argument in method wrapper_CUDA__equal)";

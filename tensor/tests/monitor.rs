@@ -1,5 +1,6 @@
 //! Monitoring of simulated machines.
 
+use crate::each_case::each_case;
 use std::time::Duration;
 
 use todevice::data::{DataLoader, DataLoaderOptions, Dataset};
@@ -245,10 +246,10 @@ fn workers_are_seen_at_work_and_who_waits_for_them_is_not() {
     let cpu_bound = |num_workers| loading(Samples { sums: 1000, disk: Duration::ZERO }, num_workers);
     assert_eq!(cpu_bound(0).round(), 100.0);
     // Starting them one after another takes the caller some time.
-    for (workers, expected) in [(1, 100.0), (2, 200.0), (4, 400.0)] {
+    each_case([(1, 100.0), (2, 200.0), (4, 400.0)], |(workers, expected)| {
         let found = cpu_bound(workers);
         assert!((found - expected).abs() < 0.015 * expected, "{workers}: {found}");
-    }
+    });
 
     let disk_bound = |num_workers| loading(Samples { sums: 1, disk: Duration::from_millis(1) }, num_workers);
     assert!(disk_bound(0) < 1.0 && disk_bound(4) < 4.0, "who waits for a disk has no core");

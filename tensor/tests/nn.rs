@@ -1,5 +1,6 @@
 //! Modules, parameters and optimizers as PyTorch's users know them.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::optim::ParamGroup;
@@ -99,7 +100,7 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
             .collect();
         assert!(copies.is_empty() && !trace.work.is_empty(), "{copies:?}");
         assert!(get_rng_state()?.equal(&host)?, "numbers were drawn on the host");
-        for layer in &layers {
+        each_case(&layers, |layer| {
             let parameters = layer.parameters().into_iter().map(|parameter| parameter.tensor());
             for tensor in
                 parameters.chain(layer.named_buffers().into_iter().map(|(_, buffer)| buffer.tensor()))
@@ -107,7 +108,7 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
                 assert_eq!(tensor.device(), device, "{}", layer.name());
             }
             assert!(layer.parameters().iter().all(Parameter::requires_grad));
-        }
+        });
         // Their weights are drawn like any others on that device.
         manual_seed(3);
         let drawn =
@@ -304,7 +305,7 @@ fn a_boxed_model_is_a_model() -> Result<()> {
 fn a_model_is_not_converted_to_whole_numbers() -> Result<()> {
     let (layer, stateless) = (nn::Linear::new(2, 1)?, nn::ReLU);
     let before = layer.weight.tensor();
-    for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64] {
+    each_case([DType::Bool, DType::U8, DType::I32, DType::I64], |dtype| {
         for refused in
             [layer.to(dtype).err(), layer.to((Device::Cpu, dtype)).err(), stateless.to(dtype).err()]
         {
@@ -313,7 +314,7 @@ fn a_model_is_not_converted_to_whole_numbers() -> Result<()> {
                 .to_owned();
             assert_eq!((refused.kind(), refused.to_string()), ("TypeError", format!("{words}{dtype}")));
         }
-    }
+    });
     assert!(layer.weight.tensor().is_same(&before));
     Ok(())
 }
@@ -368,7 +369,7 @@ fn groups_have_their_own_options() -> Result<()> {
 #[test]
 fn every_group_gets_a_learning_rate_or_none_does() -> Result<()> {
     let rates = optim::LearningRates::new(vec![0.5, 2.0]);
-    for wrong in [&[][..], &[1.0], &[1.0, 2.0, 3.0]] {
+    each_case([&[][..], &[1.0], &[1.0, 2.0, 3.0]], |wrong| {
         let refused = rates.set_all(wrong).unwrap_err();
         let words = format!(
             "lr must have the same length as optimizer.param_groups. lr has {} values, param_groups has 2.",
@@ -376,7 +377,7 @@ fn every_group_gets_a_learning_rate_or_none_does() -> Result<()> {
         );
         assert_eq!((refused.kind(), refused.to_string()), ("ValueError", words));
         assert_eq!(rates.all(), [0.5, 2.0]);
-    }
+    });
     rates.set_all(&[1.0, 3.0])?;
     assert_eq!(rates.all(), [1.0, 3.0]);
     Ok(())
@@ -430,26 +431,30 @@ fn clipping_scales_all_gradients_by_one_factor() -> Result<()> {
 #[test]
 fn gradients_are_clipped_by_a_norm_of_any_order() -> Result<()> {
     // The norm and one clipped gradient, from PyTorch 2.11.
-    for (norm_type, norm, clipped) in [
-        (0.0, 2.0, 1.4999992847442627),
-        (1.0, 9.5, 0.31578943133354187),
-        (3.0, 4.628011226654053, 0.6482264995574951),
-        (-1.0, 0.0, 3.0),
-        (f64::INFINITY, 4.0, 0.7499998211860657),
-        (f64::NEG_INFINITY, 0.0, 3.0),
-    ] {
-        let (a, b) = (Parameter::new(&Tensor::zeros(&[3])?)?, Parameter::new(&Tensor::zeros(&[2])?)?);
-        a.set_grad(Some(Tensor::new([3.0f32, 0.0, -4.0])?))?;
-        b.set_grad(Some(Tensor::new([0.5f32, -2.0])?))?;
-        let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
-        let total = nn::utils::clip_grad_norm_(&[a.clone(), b], 1.0, options)?.item()?;
-        let first = a.grad().unwrap().get(0)?.item()?;
-        // With norm type 0, PyTorch computes the norm of two norms: the number of nonzero ones.
-        assert!(
-            (total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6,
-            "{norm_type}: {total} {first}"
-        );
-    }
+    each_case(
+        [
+            (0.0, 2.0, 1.4999992847442627),
+            (1.0, 9.5, 0.31578943133354187),
+            (3.0, 4.628011226654053, 0.6482264995574951),
+            (-1.0, 0.0, 3.0),
+            (f64::INFINITY, 4.0, 0.7499998211860657),
+            (f64::NEG_INFINITY, 0.0, 3.0),
+        ],
+        |(norm_type, norm, clipped)| -> Result<()> {
+            let (a, b) = (Parameter::new(&Tensor::zeros(&[3])?)?, Parameter::new(&Tensor::zeros(&[2])?)?);
+            a.set_grad(Some(Tensor::new([3.0f32, 0.0, -4.0])?))?;
+            b.set_grad(Some(Tensor::new([0.5f32, -2.0])?))?;
+            let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
+            let total = nn::utils::clip_grad_norm_(&[a.clone(), b], 1.0, options)?.item()?;
+            let first = a.grad().unwrap().get(0)?.item()?;
+            // With norm type 0, PyTorch computes the norm of two norms: the number of nonzero ones.
+            assert!(
+                (total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6,
+                "{norm_type}: {total} {first}"
+            );
+            Ok(())
+        },
+    );
     Ok(())
 }
 
@@ -461,18 +466,23 @@ fn gradients_of_no_elements_have_no_smallest_and_no_largest() -> Result<()> {
         let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
         nn::utils::clip_grad_norm_(std::slice::from_ref(&parameter), 1.0, options)
     };
-    for norm_type in [0.0, 1.0, 2.0, 3.5] {
+    each_case([0.0, 1.0, 2.0, 3.5], |norm_type| -> Result<()> {
         assert_eq!(clip(norm_type)?.item()?, 0.0);
-    }
-    for (norm_type, named) in [
-        (f64::NEG_INFINITY, "linalg.vector_norm cannot compute the -inf"),
-        (f64::INFINITY, "_foreach_norm cannot compute the infinity"),
-        (-1.0, "linalg.vector_norm cannot compute the -1"),
-        (-0.5, "linalg.vector_norm cannot compute the -0.5"),
-    ] {
-        let says = format!("{named} norm on an empty tensor because the operation does not have an identity");
-        assert_eq!(clip(norm_type).unwrap_err().to_string(), says);
-    }
+        Ok(())
+    });
+    each_case(
+        [
+            (f64::NEG_INFINITY, "linalg.vector_norm cannot compute the -inf"),
+            (f64::INFINITY, "_foreach_norm cannot compute the infinity"),
+            (-1.0, "linalg.vector_norm cannot compute the -1"),
+            (-0.5, "linalg.vector_norm cannot compute the -0.5"),
+        ],
+        |(norm_type, named)| {
+            let says =
+                format!("{named} norm on an empty tensor because the operation does not have an identity");
+            assert_eq!(clip(norm_type).unwrap_err().to_string(), says);
+        },
+    );
     Ok(())
 }
 
@@ -557,14 +567,15 @@ fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
             plain.step()?;
             sgd.step()?;
         }
-        for state in [adam.state(weight).unwrap(), adamw.state(weight).unwrap()] {
+        each_case([adam.state(weight).unwrap(), adamw.state(weight).unwrap()], |state| -> Result<()> {
             assert_eq!((state.step.item()?, state.step.device()), (2.0, Device::Cpu));
             for (average, expected) in [(&state.exp_avg, 0.19 * 2.0), (&state.exp_avg_sq, 0.001999 * 4.0)] {
                 assert_eq!((average.sizes(), average.device()), (&[2, 3][..], Device::cuda(0)));
                 let difference = (average - expected)?.abs()?.amax(&[0, 1], false)?.item()?;
                 assert!(difference < 1e-6, "{average}");
             }
-        }
+            Ok(())
+        });
         // 2, then 0.9 · 2 + 2.
         let buffer = sgd.state(weight).unwrap().momentum_buffer;
         assert_eq!(buffer.cpu()?.reshape(&[-1])?.to_vec::<f32>()?, [3.8f32; 6]);

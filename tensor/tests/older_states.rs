@@ -1,5 +1,6 @@
 //! States of older PyTorch versions, compared with how PyTorch 2.11 loads them.
 
+use crate::each_case::each_case;
 use todevice::nn::{BatchNorm1d, Linear, Module, Parameter, Sequential, StateDict};
 use todevice::optim::lr_scheduler::{CosineAnnealingLR, StepLR};
 use todevice::optim::{Adam, AdamW, AdamWOptions, SGD, SGDOptions};
@@ -175,14 +176,15 @@ fn states_of_older_optimizers_go_on_as_in_pytorch() -> Result<()> {
     ];
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for (name, optimizers, change, expected) in &cases {
                 let found = third_step(*optimizers, change, device)?;
                 let near =
                     found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
                 assert!(near, "{name} on {device}: {found:?}, and PyTorch has {expected:?}");
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -199,7 +201,7 @@ fn states_of_older_schedules_go_on_as_in_pytorch() -> Result<()> {
         (&["_last_lr", "_step_count", "_is_initial", "_get_lr_called_within_step"], 0.5, 0.5),
         (&["step_size", "gamma", "T_max", "eta_min", "base_lrs"], 0.05, 0.17274575140626314),
     ];
-    for (missing, last_step, last_cosine) in cases {
+    each_case(cases, |(missing, last_step, last_cosine)| -> Result<()> {
         let cut = |mut state: Dict| {
             missing.iter().for_each(|name| drop(state.remove(*name)));
             state.insert("verbose", false); // From 1.4 to 2.6.
@@ -236,7 +238,8 @@ fn states_of_older_schedules_go_on_as_in_pytorch() -> Result<()> {
             resumed.step();
             assert!((resumed.get_last_lr()[0] - rate).abs() < 1e-15, "without {missing:?}");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! the non-tensor arguments. A tensor is its dtype (one letter), its sizes and its values. Without a tolerance the bits
 //! must agree, including the sign of zero.
 
+use crate::each_case::each_case;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -340,7 +341,7 @@ fn types_are_promoted_as_pytorch_does() {
     let condition = Tensor::new(true).unwrap();
     let types = vectors["types"].as_object().unwrap();
     assert_eq!(types.len(), 23);
-    for (name, expected) in types {
+    each_case(types, |(name, expected)| {
         let got = |result: Result<Tensor>| result.map_or('-', |tensor| letter(tensor.dtype()));
         let mut found = String::new();
         for a in &operands {
@@ -356,7 +357,7 @@ fn types_are_promoted_as_pytorch_does() {
             }
         }
         assert_eq!(&found, expected.as_str().unwrap(), "{name}");
-    }
+    });
 }
 
 #[test]
@@ -369,7 +370,7 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
     let letter = |dtype: DType| types.iter().find(|(_, known)| *known == dtype).unwrap().0;
 
     // PyTorch's message is the same for tensors with and without dimensions.
-    for sizes in [&[2][..], &[]] {
+    each_case([&[2][..], &[]], |sizes| -> Result<()> {
         let mut found = String::new();
         for (_, dtype) in &types {
             let x = Tensor::full(sizes, (1, *dtype))?;
@@ -382,7 +383,8 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
             }
         }
         assert_eq!(found, "blfuufiifllfhhhgggfffddd");
-    }
+        Ok(())
+    });
     let mut found = String::new();
     for a in numbers {
         for b in numbers {
@@ -403,7 +405,7 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
 fn tensors_are_made_like_others_on_every_device() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for (dtype, size) in [(DType::Bool, 1), (DType::BF16, 2), (DType::I32, 4), (DType::F64, 8)] {
                 let x = Tensor::zeros((&[3, 2], (device, dtype)))?.t()?;
                 assert_eq!((x.element_size(), x.nbytes()), (size, 6 * size));
@@ -414,7 +416,8 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
                     assert!(!made.requires_grad() && made.is_contiguous());
                 }
             }
-        }
+            Ok(())
+        });
         let bytes = Tensor::zeros((&[2], DType::U8))?;
         assert_eq!(
             bytes.full_like(300).unwrap_err().to_string(),
@@ -430,22 +433,24 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
 fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     let mask = Tensor::new([true, false])?;
     let large = (1i64 << 62) + 1; // An f64 cannot distinguish it from its neighbours.
-    for value in
-        [Operand::from(2.5), (&Tensor::from_slice(&[2.5f64], &[])?).into(), (&Tensor::new(2.5f32)?).into()]
-    {
-        for (dtype, expected) in
-            [(DType::I64, 2.0), (DType::Bool, 1.0), (DType::BF16, 2.5), (DType::F32, 2.5)]
-        {
-            let x = Tensor::zeros((&[2], dtype))?;
-            let filled = x.masked_fill(&mask, value)?;
-            assert_eq!(
-                (filled.dtype(), filled.to(DType::F64)?.to_vec::<f64>()?),
-                (dtype, vec![expected, 0.0])
-            );
-            x.masked_fill_(&mask, value)?;
-            assert!(x.equal(&filled)?, "{dtype}");
-        }
-    }
+    each_case(
+        [Operand::from(2.5), (&Tensor::from_slice(&[2.5f64], &[])?).into(), (&Tensor::new(2.5f32)?).into()],
+        |value| -> Result<()> {
+            for (dtype, expected) in
+                [(DType::I64, 2.0), (DType::Bool, 1.0), (DType::BF16, 2.5), (DType::F32, 2.5)]
+            {
+                let x = Tensor::zeros((&[2], dtype))?;
+                let filled = x.masked_fill(&mask, value)?;
+                assert_eq!(
+                    (filled.dtype(), filled.to(DType::F64)?.to_vec::<f64>()?),
+                    (dtype, vec![expected, 0.0])
+                );
+                x.masked_fill_(&mask, value)?;
+                assert!(x.equal(&filled)?, "{dtype}");
+            }
+            Ok(())
+        },
+    );
     let whole = Tensor::new([1, 2])?;
     assert_eq!(whole.masked_fill(&mask, large)?.to_vec::<i64>()?, [large, 2]);
     assert_eq!(whole.masked_fill(&mask, &Tensor::new(large)?)?.to_vec::<i64>()?, [large, 2]);
@@ -568,7 +573,7 @@ fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
     let of = |dtype, values: &[i64]| Tensor::new(values).unwrap().to(dtype).unwrap();
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| {
             let is = |result: Result<Tensor>, dtype, values: &[i64]| {
                 let result = result.unwrap();
                 assert_eq!((result.dtype(), result.device()), (dtype, device));
@@ -603,7 +608,7 @@ fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
             is(truths.square(), DType::I64, &[1, 0]);
             is(truths.clamp(2, 3), DType::I64, &[2, 2]);
             is(truths.dropout(1.0, true), DType::Bool, &[0, 0]);
-        }
+        });
     });
     let says = |expected: &str, result: Result<Tensor>| {
         assert_eq!(result.unwrap_err().to_string(), expected);
@@ -626,7 +631,7 @@ fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
 fn ranges_are_pytorchs() {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| {
             let range = |dtype| Tensor::arange(1, 5, (0.1, (device, dtype))).unwrap();
             let f32s: Vec<f32> = range(DType::F32).to_vec().unwrap();
             let differ = |i: &usize| f32s[*i] != (1.0 + *i as f64 * 0.1) as f32;
@@ -645,7 +650,7 @@ fn ranges_are_pytorchs() {
                 let range = Tensor::arange(0.1, -3.0, (-3.0, (device, dtype))).unwrap();
                 assert_eq!(range.to(DType::I64).unwrap().to_vec::<i64>().unwrap(), expected, "{dtype}");
             }
-        }
+        });
     });
 }
 
@@ -654,7 +659,7 @@ fn ranges_are_pytorchs() {
 fn deviations_are_squared_where_their_squares_fit() {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| {
             let x = Tensor::new([1e20f32, -1e20]).unwrap().to(device).unwrap().requires_grad_(true).unwrap();
             for (dims, keepdim) in [(&[][..], false), (&[0][..], true)] {
                 x.set_grad(None).unwrap();
@@ -668,7 +673,7 @@ fn deviations_are_squared_where_their_squares_fit() {
             assert_eq!(var.item().unwrap(), f64::INFINITY);
             var.backward().unwrap();
             assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2e20, -2e20]);
-        }
+        });
     });
     // If the correction equals the count, the divisor is 0.
     let slopes = |values: &[f32], correction, deviation: fn(&Tensor, usize) -> Result<Tensor>| {
@@ -706,7 +711,7 @@ fn random_whole_numbers_of_floats_are_drawn_between_floats() {
 fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
                 let x = Tensor::new([1.0f32, 3.0])?.to((device, dtype))?;
                 for (low, high) in [(f64::NAN, 2.0), (0.0, f64::NAN), (f64::NAN, f64::NAN)] {
@@ -720,7 +725,8 @@ fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
             let whole = Tensor::new([1, 3])?.to(device)?.clamp(f64::NAN, 2)?;
             assert_eq!(whole.dtype(), DType::F32);
             assert!(whole.isnan()?.all()?.is_nonzero()?);
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -765,12 +771,13 @@ fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     assert_eq!((close.sizes(), close.requires_grad()), (&[2, 2][..], false));
     assert_eq!(close.reshape(&[-1])?.to_vec::<bool>()?, [true, false, false, false]);
     // A tolerance may exceed the dtype's range.
-    for dtype in [DType::F16, DType::F32] {
+    each_case([DType::F16, DType::F32], |dtype| -> Result<()> {
         let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], (value, dtype)).unwrap());
         for (rtol, atol) in [(0.0, 1e60), (1e60, 0.0), (0.0, f64::INFINITY), (f64::INFINITY, 0.0)] {
             assert!(zero.allclose(&one, rtol, atol)?, "{dtype}, {rtol}, {atol}");
         }
-    }
+        Ok(())
+    });
     let [large, larger] = [1 << 24, (1 << 24) + 1].map(|value: i64| Tensor::new([value]).unwrap());
     assert!(!large.allclose(&larger, 0.0, 0.0)? && large.allclose(&larger, 0.0, 1e-8)?);
     Ok(())
@@ -784,7 +791,7 @@ fn the_first_extreme_is_found_wherever_it_stands() {
         [x.argmax(0, false), x.argmin(0, false)].map(|at| at.unwrap().to_vec::<i64>().unwrap()[0] as usize)
     };
     let floats = [DType::F32, DType::F64, DType::F16];
-    for length in [1, 2, 31, 32, 33, 64, 65, 100] {
+    each_case([1, 2, 31, 32, 33, 64, 65, 100], |length| {
         for at in 0..length {
             for dtype in [&floats[..], &[DType::I64, DType::U8]].concat() {
                 let mut row = vec![1.0; length];
@@ -802,7 +809,7 @@ fn the_first_extreme_is_found_wherever_it_stands() {
                 assert_eq!(found(&row, dtype), [0; 2], "{dtype:?}, a zero at {at} of {length}");
             }
         }
-    }
+    });
 }
 
 fn tensor_of(row: &[f64], dtype: DType) -> Tensor {

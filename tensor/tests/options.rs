@@ -1,5 +1,6 @@
 //! Options of functions: alone, or in a tuple with the last argument.
 
+use crate::each_case::each_case;
 use todevice::distributed::{DistributedDataParallel, DistributedDataParallelOptions};
 use todevice::parallel::{DataParallel, DataParallelOptions};
 use todevice::prelude::*;
@@ -167,20 +168,23 @@ fn functions_of_images_take_options_by_value_and_refuse_those_of_a_layer() -> Re
     let (x, w) = (Tensor::ones(&[1, 1, 4, 4])?, Tensor::ones(&[1, 1, 3, 3])?);
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     assert_eq!(x.conv2d(&w, (None, padded))?.sizes(), [1, 1, 4, 4]);
-    for (options, option) in [
-        (Conv2dOptions { bias: false, ..padded }, "bias"),
-        (Conv2dOptions { dtype: DType::F64, ..padded }, "dtype"),
-        (Conv2dOptions { device: Device::cuda(0), ..padded }, "device"),
-    ] {
-        let error = x.conv2d(&w, (None, options)).unwrap_err();
-        assert_eq!(error.kind(), "TypeError");
-        assert_eq!(
-            error.to_string(),
-            format!(
-                "conv2d gets its weight and bias as arguments: the option `{option}` is for nn::Conv2d, which creates them"
-            )
-        );
-    }
+    each_case(
+        [
+            (Conv2dOptions { bias: false, ..padded }, "bias"),
+            (Conv2dOptions { dtype: DType::F64, ..padded }, "dtype"),
+            (Conv2dOptions { device: Device::cuda(0), ..padded }, "device"),
+        ],
+        |(options, option)| {
+            let error = x.conv2d(&w, (None, options)).unwrap_err();
+            assert_eq!(error.kind(), "TypeError");
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "conv2d gets its weight and bias as arguments: the option `{option}` is for nn::Conv2d, which creates them"
+                )
+            );
+        },
+    );
     let weight = Some(Tensor::full(&[4], (2.0, DType::F32))?);
     let plain = x.layer_norm(&[4])?;
     let weighted = x.layer_norm((&[4], LayerNormArguments { weight, ..Default::default() }))?;
@@ -241,13 +245,16 @@ fn the_table_for_those_who_know_pytorch_is_right() -> Result<()> {
     }
     // The table contains each of these.
     let table = include_str!("../src/lib.rs");
-    for form in [
-        "Tensor::zeros((&[2, 3], device))?",
-        "x.flatten(1, -1)?",
-        "x.argmax(1, false)?",
-        "let [x, y] = batch?;",
-    ] {
-        assert!(table.contains(form), "{form}");
-    }
+    each_case(
+        [
+            "Tensor::zeros((&[2, 3], device))?",
+            "x.flatten(1, -1)?",
+            "x.argmax(1, false)?",
+            "let [x, y] = batch?;",
+        ],
+        |form| {
+            assert!(table.contains(form), "{form}");
+        },
+    );
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One model on several GPUs: `functional_call`, `DataParallel` and its parts.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use std::sync::{Arc, Mutex};
@@ -45,7 +46,7 @@ fn gradients(model: &impl Module, x: &Tensor) -> Result<Vec<Vec<f32>>> {
 
 #[test]
 fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
-    for (cards, seed) in [(2, 0), (4, 1), (8, 2)] {
+    each_case([(2, 0), (4, 1), (8, 2)], |(cards, seed)| -> Result<()> {
         let machine: Machine = format!("sim:h200x{cards},seed={seed}").parse().unwrap();
         machine.set_race_check(RaceCheck::Error);
         machine.enter(|| {
@@ -61,7 +62,8 @@ fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
             Ok::<_, Error>(())
         })?;
         assert_eq!(machine.races(), []);
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -329,14 +331,15 @@ fn gradients_of_other_numbers_are_those_of_one_card_but_for_rounding() -> Result
         let layers = (nn::Linear::new(16, 64)?, nn::ReLU, nn::Linear::new(64, 1)?);
         let model = DataParallel::new(nn::Sequential::new(layers))?;
         model.to(Device::cuda(0))?;
-        for rows in [64, 61, 3] {
+        each_case([64, 61, 3], |rows| -> Result<()> {
             let x = Tensor::randn(&[rows, 16])?.to(Device::cuda(0))?;
             let (alone, together) = (gradients(model.module(), &x)?, gradients(&model, &x)?);
             let (alone, together) = (alone.concat(), together.concat());
             let largest = alone.iter().fold(0f32, |most, value| most.max(value.abs()));
             let differs = alone.iter().zip(together).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
             assert!(differs <= 1e-5 * largest, "{rows} rows: {differs} of {largest}");
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -467,10 +470,11 @@ fn on_real_gpus() -> Result<()> {
             DataParallelOptions { device_ids: Some(vec![0, 1]), ..Default::default() },
         ))?;
         model.to(Device::cuda(0))?;
-        for rows in [6, 5, 1] {
+        each_case([6, 5, 1], |rows| -> Result<()> {
             let x = batch(rows)?.to(Device::cuda(0))?;
             assert_eq!(gradients(&model, &x)?, gradients(model.module(), &x)?, "{rows}");
-        }
+            Ok(())
+        });
         Ok(())
     })
 }

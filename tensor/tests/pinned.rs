@@ -1,6 +1,7 @@
 //! Pinned memory and asynchronous copies: their benefits, and the errors without a synchronization. On simulated GPUs,
 //! so the errors are the same every time.
 
+use crate::each_case::each_case;
 use std::time::Duration;
 
 use todevice::cuda::{self, Stream};
@@ -133,7 +134,7 @@ fn a_row_of_a_pinned_tensor_costs_the_host_no_more_than_a_row() -> Result<()> {
 #[test]
 fn empty_parts_of_pinned_tensors_are_read_and_written() -> Result<()> {
     on("sim:t4", || {
-        for sizes in [&[3, 0][..], &[0, 3], &[4, 5]] {
+        each_case([&[3, 0][..], &[0, 3], &[4, 5]], |sizes| -> Result<()> {
             let x = Tensor::ones(sizes)?.pin_memory()?;
             for (dim, start) in [(0, sizes[0]), (1, sizes[1]), (0, sizes[0].saturating_sub(1))] {
                 let length = usize::from(sizes == [3, 0] && start == 2);
@@ -144,7 +145,8 @@ fn empty_parts_of_pinned_tensors_are_read_and_written() -> Result<()> {
                 assert!(part.to_vec::<f32>()?.is_empty() && part.add(&part)?.to(at_once(gpu()))?.is_cuda());
             }
             assert_eq!(count_of(&x, 1.0)?, x.numel());
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -152,33 +154,38 @@ fn empty_parts_of_pinned_tensors_are_read_and_written() -> Result<()> {
 #[test]
 fn every_type_and_every_way_to_lie_is_pinned_and_copied() -> Result<()> {
     on("sim:t4", || {
-        for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64] {
-            for sizes in [&[][..], &[0], &[1], &[3, 0, 2], &[7, 5], &[2, 3, 4]] {
-                let count = sizes.iter().product::<usize>() as i64;
-                let x = Tensor::arange(0, count, (1, DType::I64))?
-                    .reshape(&sizes.iter().map(|n| *n as i64).collect::<Vec<_>>())?;
-                let x = x.to(dtype)?;
-                let lies = match sizes {
-                    [_, _] => vec![x.clone(), x.t()?, x.narrow(1, 1, 3)?, x.narrow(0, 2, 4)?],
-                    _ => vec![x.clone()],
-                };
-                for x in lies {
-                    let plain = x.to(DType::F64)?.to_vec::<f64>()?;
-                    let pinned = x.pin_memory()?;
-                    for view in
-                        [pinned.clone(), pinned.narrow(0, 0, pinned.size(0).unwrap_or(0)).unwrap_or(pinned)]
-                    {
-                        for non_blocking in [false, true] {
-                            let there = view.to(ToOptions { non_blocking, ..at_once(gpu()) })?;
-                            let back = there.to(ToOptions { non_blocking, ..at_once(Device::Cpu) })?;
-                            assert_eq!(back.is_pinned(), non_blocking);
-                            cuda::synchronize()?;
-                            assert_eq!(back.to(DType::F64)?.to_vec::<f64>()?, plain, "{dtype} {sizes:?}");
+        each_case(
+            [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64],
+            |dtype| -> Result<()> {
+                for sizes in [&[][..], &[0], &[1], &[3, 0, 2], &[7, 5], &[2, 3, 4]] {
+                    let count = sizes.iter().product::<usize>() as i64;
+                    let x = Tensor::arange(0, count, (1, DType::I64))?
+                        .reshape(&sizes.iter().map(|n| *n as i64).collect::<Vec<_>>())?;
+                    let x = x.to(dtype)?;
+                    let lies = match sizes {
+                        [_, _] => vec![x.clone(), x.t()?, x.narrow(1, 1, 3)?, x.narrow(0, 2, 4)?],
+                        _ => vec![x.clone()],
+                    };
+                    for x in lies {
+                        let plain = x.to(DType::F64)?.to_vec::<f64>()?;
+                        let pinned = x.pin_memory()?;
+                        for view in [
+                            pinned.clone(),
+                            pinned.narrow(0, 0, pinned.size(0).unwrap_or(0)).unwrap_or(pinned),
+                        ] {
+                            for non_blocking in [false, true] {
+                                let there = view.to(ToOptions { non_blocking, ..at_once(gpu()) })?;
+                                let back = there.to(ToOptions { non_blocking, ..at_once(Device::Cpu) })?;
+                                assert_eq!(back.is_pinned(), non_blocking);
+                                cuda::synchronize()?;
+                                assert_eq!(back.to(DType::F64)?.to_vec::<f64>()?, plain, "{dtype} {sizes:?}");
+                            }
                         }
                     }
                 }
-            }
-        }
+                Ok(())
+            },
+        );
         Ok(())
     })
 }
@@ -303,14 +310,15 @@ fn a_source_that_is_overwritten_too_early_tears() -> Result<()> {
 #[test]
 fn pageable_memory_may_be_overwritten_at_once() -> Result<()> {
     on("sim:t4", || {
-        for size in [10, SIZE] {
+        each_case([10, SIZE], |size| -> Result<()> {
             let x = Tensor::ones(&[size])?;
             let busy = Busy::new()?;
             busy.work()?;
             let there = x.to(at_once(gpu()))?;
             x.fill_(2.0)?;
             assert_eq!(count_of(&there, 1.0)?, size);
-        }
+            Ok(())
+        });
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Regression tests. Each would have caught a former bug.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::autograd::{self, BackwardOptions, Context, Function, GradOptions, Operation, Saved, grad};
@@ -67,7 +68,7 @@ fn an_optimizer_survives_a_model_converted_between_forward_and_step() -> Result<
 
 #[test]
 fn optimizer_state_follows_a_converted_model() -> Result<()> {
-    for (from, to) in [(DType::F32, DType::F64), (DType::F64, DType::F32)] {
+    each_case([(DType::F32, DType::F64), (DType::F64, DType::F32)], |(from, to)| -> Result<()> {
         let parameter = Parameter::new(&Tensor::full(&[2], (1.0, from))?)?;
         let holder = Holder(parameter.clone());
         let options = AdamOptions { lr: 0.1, ..Default::default() };
@@ -83,7 +84,8 @@ fn optimizer_state_follows_a_converted_model() -> Result<()> {
         // Adam: 0.1 in each step. SGD: 0.1, then 0.1 · 1.9.
         let values = parameter.tensor().detach().to(DType::F64)?.to_vec::<f64>()?;
         assert!(values.iter().all(|value| (value - 0.51).abs() < 1e-5), "{values:?}");
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -163,13 +165,14 @@ fn gradients_of_extremes_are_pytorchs_at_the_edges() -> Result<()> {
     let pairs = [([1.0f32, 2.0], infinity), ([2.0, 2.0], 1.0), ([nan, 1.0], 1.0), ([3.0, 1.0], infinity)];
     // PyTorch 2.11's gradients of a and b in maximum(a, b).
     let expected = [[0.0, infinity], [0.5, 0.5], [1.0, 1.0], [infinity, 0.0]];
-    for (([a, b], gradient), expected) in pairs.into_iter().zip(expected) {
+    each_case(pairs.into_iter().zip(expected), |(([a, b], gradient), expected)| -> Result<()> {
         let (a, b) = (leaf(&[a])?, leaf(&[b])?);
         let options = GradOptions { grad_output: Some(Tensor::new([gradient])?), ..Default::default() };
         let grads = grad(&a.maximum(&b)?, &[&a, &b], options)?;
         let grads: Vec<f32> = grads.into_iter().map(|grad| grad.unwrap().item().unwrap() as f32).collect();
         assert_eq!(grads, expected);
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -299,11 +302,13 @@ fn ranges_of_whole_numbers_are_counted_as_whole_numbers() -> Result<()> {
 
 #[test]
 fn numbers_a_type_cannot_hold_are_refused() {
-    for (value, dtype) in [(300.0, DType::U8), (-1.0, DType::U8), (f64::NAN, DType::I64), (1e300, DType::F32)]
-    {
-        let error = Tensor::full(&[1], (value, dtype)).unwrap_err().to_string();
-        assert!(error.starts_with("value cannot be converted to type "), "{error}");
-    }
+    each_case(
+        [(300.0, DType::U8), (-1.0, DType::U8), (f64::NAN, DType::I64), (1e300, DType::F32)],
+        |(value, dtype)| {
+            let error = Tensor::full(&[1], (value, dtype)).unwrap_err().to_string();
+            assert!(error.starts_with("value cannot be converted to type "), "{error}");
+        },
+    );
     assert!(Tensor::full(&[1], (f64::INFINITY, DType::F32)).is_ok());
     // Small negative numbers wrap around, as in PyTorch.
     assert_eq!(Tensor::full(&[1], (-1, DType::U8)).unwrap().item().unwrap(), 255.0);
@@ -342,10 +347,14 @@ impl Function<1> for Confused {
 
 #[test]
 fn a_function_of_the_users_own_that_errs_gets_an_error() -> Result<()> {
-    for (mistake, message) in [(0, "requests 2 saved tensors, but saved 1"), (1, "it saved as None")] {
-        let error = Confused(mistake).apply([&leaf(&[1.0])?])?.sum()?.backward().unwrap_err().to_string();
-        assert!(error.contains(message), "{error}");
-    }
+    each_case(
+        [(0, "requests 2 saved tensors, but saved 1"), (1, "it saved as None")],
+        |(mistake, message)| -> Result<()> {
+            let error = Confused(mistake).apply([&leaf(&[1.0])?])?.sum()?.backward().unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+            Ok(())
+        },
+    );
     Ok(())
 }
 
@@ -371,12 +380,12 @@ impl todevice::data::Dataset for Endless {
 #[test]
 fn a_dataset_longer_than_memory_is_refused_when_an_order_is_made() {
     use todevice::data::{DistributedSampler, random_split};
-    for len in [1 << 60, usize::MAX] {
+    each_case([1 << 60, usize::MAX], |len| {
         let options = DataLoaderOptions { shuffle: true, ..Default::default() };
         assert!(DataLoader::new(Endless(len), options).is_err());
         assert!(DistributedSampler::new(&Endless(len), 2, 0, Default::default()).is_err());
         assert!(random_split(Endless(len), [0.5, 0.5], None).is_err());
-    }
+    });
 }
 
 #[test]
@@ -395,7 +404,7 @@ fn a_copied_state_is_not_changed_by_training() -> Result<()> {
 fn the_cross_entropy_of_many_samples_has_gradients_in_halves_too() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             let scores = Tensor::zeros((&[70_000, 2], (device, DType::F16)))?.requires_grad_(true)?;
             let target = Tensor::zeros((&[70_000], (device, DType::I64)))?;
             let loss = scores.cross_entropy(&target)?;
@@ -404,7 +413,8 @@ fn the_cross_entropy_of_many_samples_has_gradients_in_halves_too() -> Result<()>
             let expected = todevice::f16::from_f32(0.5 / 70_000.0);
             let grad = scores.grad().unwrap().get(69_999)?.to_vec::<todevice::f16>()?;
             assert_eq!(grad, [-expected, expected], "{device}");
-        }
+            Ok(())
+        });
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Training resumed from a checkpoint elsewhere gives exactly the losses of uninterrupted training.
 
+use crate::each_case::each_case;
 use std::sync::Arc;
 
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
@@ -111,7 +112,7 @@ fn machine(spec: &str) -> Machine {
 
 #[test]
 fn resumed_on_such_a_card_it_gives_the_very_losses() -> Result<()> {
-    for num_workers in [0, 2] {
+    each_case([0, 2], |num_workers| -> Result<()> {
         let plan = Plan { amp: true, num_workers };
         let (straight, checkpoints) = machine("sim:t4").enter(|| train(plan, Device::cuda(0), None))?;
         assert_eq!(checkpoints.len(), STEPS);
@@ -124,7 +125,8 @@ fn resumed_on_such_a_card_it_gives_the_very_losses() -> Result<()> {
         // On the second card, of another model.
         let resume = || train(plan, Device::cuda(1), Some(&checkpoints[7]));
         assert_eq!(machine("sim:h200x2").enter(resume)?.0, straight[8..], "{num_workers} workers");
-    }
+        Ok(())
+    });
     Ok(())
 }
 

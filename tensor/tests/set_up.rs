@@ -1,6 +1,7 @@
 //! Misconfigured simulated computers: a PyTorch build too old for the card, and a connection between GPUs that loses
 //! bytes.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::distributed::{self as dist, Ranks, ReduceOp};
@@ -38,7 +39,7 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
             ("fill", Tensor::ones((&[3], Device::cuda(0)))),
             ("conv2d", image.conv2d(&weight, None)),
         ];
-        for (name, result) in calls {
+        each_case(calls, |(name, result)| {
             let error = result.unwrap_err().to_string();
             let first = error.lines().next().unwrap();
             assert_eq!(
@@ -46,7 +47,7 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
                 "{name}"
             );
             assert!(error.contains("`cudaErrorNoKernelImageForDevice'"), "{name}: {error}");
-        }
+        });
         // Nothing else breaks: the next copy works.
         assert!(there.cpu()?.equal(&x)?);
         cuda::synchronize()
@@ -64,19 +65,23 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
 
 #[test]
 fn a_build_with_code_for_the_card_says_nothing() {
-    for (gpus, arch_list) in [
-        ("sim:rtx5090", "sm_120"),
-        ("sim:t4x2", "sm_75"),
-        ("none", ""),
-        ("sim:rtx5090,build=cu130", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"),
-        ("sim:rtx4090,build=cu126", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
-    ] {
-        let (sum, warnings) = with_warnings(gpus, || {
-            assert_eq!(cuda::get_arch_list().join(" "), arch_list, "{gpus}");
-            Tensor::ones((&[3, 3], Device::cuda_if_available()))?.sum()?.item()
-        });
-        assert_eq!((sum, warnings.len()), (9.0, 0), "{gpus}");
-    }
+    each_case(
+        [
+            ("sim:rtx5090", "sm_120"),
+            ("sim:t4x2", "sm_75"),
+            ("none", ""),
+            ("sim:rtx5090,build=cu130", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"),
+            ("sim:rtx4090,build=cu126", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
+        ],
+        |(gpus, arch_list)| -> Result<()> {
+            let (sum, warnings) = with_warnings(gpus, || {
+                assert_eq!(cuda::get_arch_list().join(" "), arch_list, "{gpus}");
+                Tensor::ones((&[3, 3], Device::cuda_if_available()))?.sum()?.item()
+            });
+            assert_eq!((sum, warnings.len()), (9.0, 0), "{gpus}");
+            Ok(())
+        },
+    );
 }
 
 /// How many of `count` ones arrive on the second GPU, directly and through the host.
@@ -90,7 +95,7 @@ fn ones_that_arrive(gpus: &str, count: usize) -> [usize; 2] {
 
 #[test]
 fn a_broken_way_between_gpus_loses_bytes_and_the_way_through_the_host_does_not() {
-    for count in [1, 64, 1000, 1 << 18] {
+    each_case([1, 64, 1000, 1 << 18], |count| {
         for gpus in ["sim:t4x2,p2p=broken", "sim:h200x2,p2p=broken"] {
             let [straight, through_the_host] = ones_that_arrive(gpus, count);
             assert!(straight < count, "{gpus}: {straight} of {count}");
@@ -99,7 +104,7 @@ fn a_broken_way_between_gpus_loses_bytes_and_the_way_through_the_host_does_not()
         for gpus in ["sim:t4x2", "sim:t4x2,p2p=off", "sim:rtx4090x2"] {
             assert_eq!(ones_that_arrive(gpus, count), [count; 2], "{gpus}");
         }
-    }
+    });
     let seeded = |seed| ones_that_arrive(&format!("sim:t4x2,seed={seed},p2p=broken"), 1 << 18)[0];
     assert_eq!(seeded(3), seeded(3));
     assert_ne!(seeded(3), seeded(4));
@@ -160,24 +165,30 @@ fn each_rank_is_a_process_of_its_own_to_a_monitor() {
 
 #[test]
 fn builds_and_ways_are_read_as_they_are_written_and_refused_in_one_line() {
-    for text in ["sim:rtx5090,build=cu126", "sim:t4x2,p2p=broken", "sim:h200x8,seed=2,build=cu130,p2p=off"] {
-        assert_eq!(text.parse::<GpuSpec>().unwrap().to_string(), text);
-    }
-    for (text, why) in [
-        ("sim:t4,build=cu99", "after build=, unknown build 'cu99', expected cu126 or cu130"),
-        ("sim:t4,build=", "after build=, unknown build '', expected cu126 or cu130"),
-        ("sim:t4,build=cu126,build=cu126", "build= occurs twice, expected it once"),
-        ("sim:t4x2,p2p=slow", "after p2p=, expected broken or off, but got 'slow'"),
-        ("sim:t4x2,p2p=", "after p2p=, expected broken or off, but got ''"),
-        ("sim:t4x2,p2p=off,p2p=broken", "p2p= occurs twice, expected it once"),
-        ("sim:t4,p2p=broken", "p2p=broken needs two GPUs, such as sim:t4x2,p2p=broken"),
-        (
-            "sim:rtx4090x2,p2p=off",
-            "p2p=off needs cards that reach each other's memory, as t4 and h200 do; rtx4090 does not",
-        ),
-        ("none,p2p=off", "expected auto | none"),
-    ] {
-        let error = text.parse::<Machine>().unwrap_err().to_string();
-        assert!(error.starts_with(why) && error.lines().count() == 1, "{text}: {error}");
-    }
+    each_case(
+        ["sim:rtx5090,build=cu126", "sim:t4x2,p2p=broken", "sim:h200x8,seed=2,build=cu130,p2p=off"],
+        |text| {
+            assert_eq!(text.parse::<GpuSpec>().unwrap().to_string(), text);
+        },
+    );
+    each_case(
+        [
+            ("sim:t4,build=cu99", "after build=, unknown build 'cu99', expected cu126 or cu130"),
+            ("sim:t4,build=", "after build=, unknown build '', expected cu126 or cu130"),
+            ("sim:t4,build=cu126,build=cu126", "build= occurs twice, expected it once"),
+            ("sim:t4x2,p2p=slow", "after p2p=, expected broken or off, but got 'slow'"),
+            ("sim:t4x2,p2p=", "after p2p=, expected broken or off, but got ''"),
+            ("sim:t4x2,p2p=off,p2p=broken", "p2p= occurs twice, expected it once"),
+            ("sim:t4,p2p=broken", "p2p=broken needs two GPUs, such as sim:t4x2,p2p=broken"),
+            (
+                "sim:rtx4090x2,p2p=off",
+                "p2p=off needs cards that reach each other's memory, as t4 and h200 do; rtx4090 does not",
+            ),
+            ("none,p2p=off", "expected auto | none"),
+        ],
+        |(text, why)| {
+            let error = text.parse::<Machine>().unwrap_err().to_string();
+            assert!(error.starts_with(why) && error.lines().count() == 1, "{text}: {error}");
+        },
+    );
 }

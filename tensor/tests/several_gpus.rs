@@ -1,5 +1,6 @@
 //! Several GPUs of one machine: visibility, connections, and copies between them.
 
+use crate::each_case::each_case;
 use todevice::monitor::{self, Link};
 use todevice::parallel::DataParallel;
 use todevice::prelude::*;
@@ -104,25 +105,29 @@ fn in_an_environment() {
 
 #[test]
 fn how_cards_are_connected_is_a_matter_of_the_profile() -> Result<()> {
-    for (gpus, link, peers) in [
-        ("sim:t4x2", Link::Pix, true),
-        ("sim:rtx4090x2", Link::Phb, false),
-        ("sim:h200x8", Link::Nv(18), true),
-    ] {
-        machine(gpus).enter(|| {
-            let topology = monitor::topology()?;
-            assert_eq!(topology.gpu_count(), cuda::device_count());
-            for (a, b) in
-                (0..topology.gpu_count()).flat_map(|a| (0..topology.gpu_count()).map(move |b| (a, b)))
-            {
-                assert_eq!(topology.between(a, b), Some(if a == b { Link::X } else { link }));
-                assert_eq!(cuda::can_device_access_peer(a, b)?, peers && a != b, "{gpus}");
-            }
-            assert_eq!(text(cuda::can_device_access_peer(0, 9)), "Invalid peer device id");
-            assert_eq!(text(cuda::can_device_access_peer(9, 0)), "Invalid device id");
-            Ok::<_, Error>(())
-        })?;
-    }
+    each_case(
+        [
+            ("sim:t4x2", Link::Pix, true),
+            ("sim:rtx4090x2", Link::Phb, false),
+            ("sim:h200x8", Link::Nv(18), true),
+        ],
+        |(gpus, link, peers)| -> Result<()> {
+            machine(gpus).enter(|| {
+                let topology = monitor::topology()?;
+                assert_eq!(topology.gpu_count(), cuda::device_count());
+                for (a, b) in
+                    (0..topology.gpu_count()).flat_map(|a| (0..topology.gpu_count()).map(move |b| (a, b)))
+                {
+                    assert_eq!(topology.between(a, b), Some(if a == b { Link::X } else { link }));
+                    assert_eq!(cuda::can_device_access_peer(a, b)?, peers && a != b, "{gpus}");
+                }
+                assert_eq!(text(cuda::can_device_access_peer(0, 9)), "Invalid peer device id");
+                assert_eq!(text(cuda::can_device_access_peer(9, 0)), "Invalid device id");
+                Ok::<_, Error>(())
+            })?;
+            Ok(())
+        },
+    );
     let alone = machine("sim:t4").enter(monitor::topology)?;
     assert_eq!(alone.to_string(), "        GPU0\nGPU0     X");
     assert!(text(Machine::new().enter(monitor::topology)).starts_with("Found no NVIDIA driver"));
@@ -146,7 +151,7 @@ fn time(work: &[&Work]) -> u64 {
 fn a_peer_copy_is_faster_than_one_by_hand_through_the_host() -> Result<()> {
     let elements: usize = 16 << 20; // 64 MiB
     let mut direct = Vec::new();
-    for gpus in ["sim:t4x2", "sim:rtx4090x2", "sim:h200x2"] {
+    each_case(["sim:t4x2", "sim:rtx4090x2", "sim:h200x2"], |gpus| -> Result<()> {
         let machine = machine(gpus);
         let (by_driver, by_hand) = machine.enter(|| {
             let x = Tensor::ones((&[elements], Device::cuda(0)))?;
@@ -174,14 +179,15 @@ fn a_peer_copy_is_faster_than_one_by_hand_through_the_host() -> Result<()> {
                 direct.push(time(&copies));
             }
         }
-    }
+        Ok(())
+    });
     assert!(direct[0] > 30 * direct[1], "PCI Express against NVLink: {direct:?}");
     Ok(())
 }
 
 #[test]
 fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
-    for gpus in ["sim:t4x2", "sim:rtx4090x2", "sim:h200x2"] {
+    each_case(["sim:t4x2", "sim:rtx4090x2", "sim:h200x2"], |gpus| -> Result<()> {
         let machine = machine(gpus);
         machine.set_race_check(RaceCheck::Error);
         machine.enter(|| {
@@ -209,7 +215,8 @@ fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
             Ok::<_, Error>(())
         })?;
         assert_eq!(machine.races(), []);
-    }
+        Ok(())
+    });
     Ok(())
 }
 

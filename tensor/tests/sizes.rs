@@ -3,6 +3,7 @@
 //! On a GPU the messages are the same, except those of the allocator: PyTorch's caching allocator immediately rejects
 //! an exabyte, and asks the driver for smaller amounts.
 
+use crate::each_case::each_case;
 use serde_json::Value;
 use todevice::Machine;
 use todevice::prelude::*;
@@ -26,7 +27,7 @@ fn a_permutation_of_more_numbers_than_the_host_holds_is_refused() {
 fn sizes_that_no_device_has_are_refused_in_pytorchs_words() {
     let pytorch: Value = serde_json::from_str(include_str!("vectors/sizes.json")).unwrap();
     let pytorch = pytorch["words"].as_object().unwrap();
-    for (gpu, device) in [("none", "cpu"), ("sim:t4", "cuda:0")] {
+    each_case([("none", "cpu"), ("sim:t4", "cuda:0")], |(gpu, device)| {
         gpu.parse::<Machine>().unwrap().enter(|| {
             let calls = calls(device.parse().unwrap());
             let differ = calls.iter().filter_map(|(call, result)| {
@@ -41,7 +42,7 @@ fn sizes_that_no_device_has_are_refused_in_pytorchs_words() {
             assert_eq!(differ.collect::<String>(), "");
             assert_eq!(calls.len(), pytorch.len());
         });
-    }
+    });
 }
 
 /// The start of PyTorch's CPU message as it reads on a device.

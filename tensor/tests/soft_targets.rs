@@ -1,6 +1,7 @@
 //! Cross entropy with class probabilities and with label smoothing equals PyTorch's: `vectors/soft_targets.py` ran
 //! PyTorch, and wrote `vectors/soft_targets.json`.
 
+use crate::each_case::each_case;
 use serde_json::Value;
 use todevice::amp::autocast;
 use todevice::nn::{CrossEntropyLoss, NLLLoss};
@@ -57,7 +58,7 @@ fn losses_and_gradients_are_pytorchs() -> Result<()> {
     let cases = vectors["cases"].as_array().unwrap();
     assert!(cases.len() > 200);
     everywhere(|device| {
-        for case in cases {
+        each_case(cases, |case| -> Result<()> {
             let scores = tensor(&case["scores"], device)?.unwrap().requires_grad_(true)?;
             let target = tensor(&case["target"], device)?.unwrap();
             let target = target.requires_grad_(target.dtype().is_floating_point())?;
@@ -77,7 +78,8 @@ fn losses_and_gradients_are_pytorchs() -> Result<()> {
             assert_close(Some(loss), tensor(&case["loss"], device)?, case)?;
             assert_close(scores.grad(), tensor(&case["gradients"][0], device)?, case)?;
             assert_close(target.grad(), tensor(&case["gradients"][1], device)?, case)?;
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -88,14 +90,15 @@ fn a_smoothing_that_is_not_positive_smooths_nothing() -> Result<()> {
         let scores = Tensor::new([[1.0f32, 2.0, 0.5], [0.0, -1.0, 3.0]])?.to(device)?;
         let classes = Tensor::new([1, 2])?.to(device)?;
         let probabilities = Tensor::new([[0.2f32, 0.5, 0.3], [1.0, 0.0, 0.0]])?.to(device)?;
-        for label_smoothing in [0.0, -0.1, f64::NAN] {
+        each_case([0.0, -0.1, f64::NAN], |label_smoothing| -> Result<()> {
             let options = smoothing(label_smoothing);
             assert_eq!(scores.cross_entropy((&classes, options.clone()))?.to_string(), on("0.2651", device));
             assert_eq!(
                 scores.cross_entropy((&probabilities, options.clone()))?.to_string(),
                 on("2.0901", device)
             );
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -202,12 +205,12 @@ fn refusals_are_pytorchs() -> Result<()> {
                 "IndexError: Dimension specified as 1 but tensor has no dimensions",
             ),
         ];
-        for (scores, target, options, expected) in cases {
+        each_case(cases, |(scores, target, options, expected)| {
             let error = scores.cross_entropy((target, options.clone())).unwrap_err();
             let text = error.to_string();
             let said = format!("{}: {}", error.kind(), text.lines().next().unwrap_or_default());
             assert_eq!(said, expected, "{device}");
-        }
+        });
         let error = NLLLoss::new(smoothing(0.1)).forward(&scores, &hard).unwrap_err();
         assert_eq!(error.to_string(), "nll_loss() got an unexpected keyword argument 'label_smoothing'");
         Ok(())
@@ -236,10 +239,10 @@ fn a_target_or_a_weight_on_another_device_is_refused_as_pytorch_does_it() -> Res
             (&scores, hard.cpu()?, smoothing(0.1), named("target")),
             (&scores, hard.clone(), both, named("weight")),
         ];
-        for (scores, target, options, expected) in cases {
+        each_case(cases, |(scores, target, options, expected)| {
             let text = scores.cross_entropy((&target, options.clone())).unwrap_err().to_string();
             assert_eq!(text.lines().next(), Some(expected.as_str()));
-        }
+});
         Ok(())
     })
 }
@@ -251,9 +254,10 @@ fn autocast_computes_soft_losses_in_f32() -> Result<()> {
         let scores = Tensor::zeros((&[2, 3], (device, half)))?;
         let hard = Tensor::zeros((&[2], (device, DType::I64)))?;
         autocast(device.device_type(), || {
-            for target in [scores.softmax(1)?.to(half)?, hard] {
+            each_case([scores.softmax(1)?.to(half)?, hard], |target| -> Result<()> {
                 assert_eq!(scores.cross_entropy((&target, smoothing(0.1)))?.dtype(), DType::F32);
-            }
+                Ok(())
+            });
             Ok(())
         })
     })

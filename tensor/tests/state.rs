@@ -1,5 +1,6 @@
 //! States of optimizers, schedulers, scalers and generators, compared with PyTorch's, from `vectors/state.py`.
 
+use crate::each_case::each_case;
 use std::process::Command;
 
 use serde_json::Value as Json;
@@ -143,7 +144,7 @@ fn states_are_pytorchs() -> Result<()> {
     let pytorch = pytorch();
     let states = pytorch["states"].as_array().unwrap();
     assert_eq!(states.len(), OPTIMIZERS.len());
-    for ((name, make), theirs) in OPTIMIZERS.iter().zip(states) {
+    each_case(OPTIMIZERS.iter().zip(states), |((name, make), theirs)| -> Result<()> {
         assert_eq!(theirs[0].as_str(), Some(*name));
         let params = parameters()?;
         let mut optimizer = make(params.clone())?;
@@ -157,7 +158,8 @@ fn states_are_pytorchs() -> Result<()> {
             cosine.step();
             check(&cosine.state_dict().into(), &pytorch["cosine"], "cosine");
         }
-    }
+        Ok(())
+    });
     check(&GradScaler::new(on_cpu())?.state_dict()?.into(), &pytorch["scaler"], "scaler");
 
     Machine::new().enter(|| {
@@ -234,10 +236,10 @@ fn what_does_not_fit_is_refused_in_pytorchs_words() -> Result<()> {
     let pytorch = pytorch();
     let words = pytorch["words"].as_object().unwrap();
     assert_eq!(calls.len(), words.len());
-    for (call, result) in calls {
+    each_case(calls, |(call, result)| {
         let error = result.expect_err(call);
         assert_eq!(serde_json::json!([error.kind(), error.to_string()]), words[call], "{call}");
-    }
+    });
     Ok(())
 }
 
@@ -247,7 +249,7 @@ fn a_loaded_state_is_the_checkpoints_own_unless_it_had_to_be_converted() -> Resu
     let mut adam = made("Adam")(params.clone())?;
     trained(&params, &mut *adam)?;
     let given = adam.state_dict();
-    for (name, dtype) in [("float32", DType::F32), ("float64", DType::F64)] {
+    each_case([("float32", DType::F32), ("float64", DType::F64)], |(name, dtype)| -> Result<()> {
         let params =
             params.iter().map(|p| Parameter::new(&p.tensor().to(dtype)?)).collect::<Result<Vec<_>>>()?;
         let mut other = made("Adam")(params)?;
@@ -260,7 +262,8 @@ fn a_loaded_state_is_the_checkpoints_own_unless_it_had_to_be_converted() -> Resu
                 serde_json::json!([own.dtype().to_string().replace("torch.", ""), own.shares_storage(given)]);
             assert_eq!(found, *theirs, "{name} {key}");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -272,7 +275,7 @@ fn kept(state: &Dict, id: usize) -> Result<&Dict> {
 /// Both continue alike, for every optimizer.
 #[test]
 fn an_optimizer_goes_on_from_its_state() -> Result<()> {
-    for (name, make) in OPTIMIZERS {
+    each_case(OPTIMIZERS, |(name, make)| -> Result<()> {
         let params = parameters()?;
         let mut optimizer = make(params.clone())?;
         let mut schedule = trained(&params, &mut *optimizer)?;
@@ -297,7 +300,8 @@ fn an_optimizer_goes_on_from_its_state() -> Result<()> {
         for (a, b) in params.iter().zip(&copies) {
             assert_eq!(bits(&a.tensor())?, bits(&b.tensor())?, "{name}");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -311,7 +315,7 @@ fn steps_are_counted_in_any_type() -> Result<()> {
     let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             for dtype in [&floats[..], &[DType::U8, DType::I32, DType::I64]].concat() {
                 let params = parameters()?;
                 let mut adam = Adam::new(params.clone(), AdamOptions::default())?;
@@ -326,7 +330,8 @@ fn steps_are_counted_in_any_type() -> Result<()> {
                 let count = adam.state(&params[0]).unwrap().step;
                 assert_eq!((count.dtype(), count.device(), count.item()?), (dtype, device, 3.0));
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -370,33 +375,37 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
     let half = with(&|_, first| drop(first.remove("exp_avg")))?;
     let sizes = with(&|_, first| drop(first.insert("exp_avg_sq", Tensor::zeros(&[3]).unwrap())))?;
     let steps = with(&|_, first| drop(first.insert("step", Tensor::zeros(&[2]).unwrap())))?;
-    for (state, words) in [
-        (amsgrad, "loaded state dict has amsgrad=True, which Adam does not support here"),
-        (no_betas, "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam"),
-        (text, "'eps': expected float, found str"),
-        (betas, "'betas': expected a pair of numbers, found 1"),
-        (eps, "Invalid epsilon value: -1.0"),
-        (half, "'exp_avg'"),
-        (
-            sizes,
-            "size mismatch for exp_avg_sq of parameter 0: copying a state with shape torch.Size([3]), the shape of the \
+    each_case(
+        [
+            (amsgrad, "loaded state dict has amsgrad=True, which Adam does not support here"),
+            (no_betas, "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam"),
+            (text, "'eps': expected float, found str"),
+            (betas, "'betas': expected a pair of numbers, found 1"),
+            (eps, "Invalid epsilon value: -1.0"),
+            (half, "'exp_avg'"),
+            (
+                sizes,
+                "size mismatch for exp_avg_sq of parameter 0: copying a state with shape torch.Size([3]), the shape of the \
              parameter is torch.Size([2, 3])",
-        ),
-        (steps, "'step' must be one number, but has shape torch.Size([2])"),
-        (
-            made("SGD")(params.clone())?.state_dict(),
-            "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam",
-        ),
-        (
-            made("AdamW")(params.clone())?.state_dict(),
-            "loaded state dict has decoupled_weight_decay=True, which Adam does not support here",
-        ),
-    ] {
-        let mut other = made("Adam")(params.clone())?;
-        assert_eq!(other.load_state_dict(&state).unwrap_err().to_string(), words);
-        assert!(other.state_dict().at("state")?.as_dict()?.is_empty());
-        assert_eq!(other.learning_rates().all(), [0.1]);
-    }
+            ),
+            (steps, "'step' must be one number, but has shape torch.Size([2])"),
+            (
+                made("SGD")(params.clone())?.state_dict(),
+                "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam",
+            ),
+            (
+                made("AdamW")(params.clone())?.state_dict(),
+                "loaded state dict has decoupled_weight_decay=True, which Adam does not support here",
+            ),
+        ],
+        |(state, words)| -> Result<()> {
+            let mut other = made("Adam")(params.clone())?;
+            assert_eq!(other.load_state_dict(&state).unwrap_err().to_string(), words);
+            assert!(other.state_dict().at("state")?.as_dict()?.is_empty());
+            assert_eq!(other.learning_rates().all(), [0.1]);
+            Ok(())
+        },
+    );
     // Files from before PyTorch 1.12 contain an int.
     let mut old = made("Adam")(params.clone())?;
     old.load_state_dict(&with(&|_, first| drop(first.insert("step", 3)))?)?;

@@ -1,6 +1,7 @@
 //! Streams and events: ordering, memory ownership, and gradients across streams. On simulated GPUs, so races have the
 //! same outcome every time.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -122,14 +123,17 @@ fn a_stream_of_another_machine_changes_nothing_here() -> Result<()> {
         })?;
         let own = Stream::new(gpu())?;
         let x = Tensor::ones((&[3], gpu()))?;
-        for refused in [
-            text(own.wait_stream(&strange)),
-            text(own.wait_event(&event)),
-            text(event.record_on(&own)),
-            text(x.record_stream(&strange)),
-        ] {
-            assert!(refused.contains("does not belong to the machine"), "{refused}");
-        }
+        each_case(
+            [
+                text(own.wait_stream(&strange)),
+                text(own.wait_event(&event)),
+                text(event.record_on(&own)),
+                text(x.record_stream(&strange)),
+            ],
+            |refused| {
+                assert!(refused.contains("does not belong to the machine"), "{refused}");
+            },
+        );
         Ok(())
     })
 }
@@ -187,9 +191,10 @@ fn every_way_to_wait_makes_order() -> Result<()> {
             Ok(())
         },
     ];
-    for (way, wait) in ways.into_iter().enumerate() {
+    each_case(ways.into_iter().enumerate(), |(way, wait)| -> Result<()> {
         assert_eq!(on("sim:t4", || handed_over(wait))?, 1000.0, "way {way}");
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -277,9 +282,9 @@ fn events_measure_the_time_of_the_device() -> Result<()> {
             computed <= elapsed && elapsed < computed + Duration::from_micros(30),
             "{elapsed:?} {computed:?}"
         );
-        for name in ["cudaEventRecord", "cudaEventSynchronize"] {
+        each_case(["cudaEventRecord", "cudaEventSynchronize"], |name| {
             assert!(trace.calls.iter().any(|call| call.kind.call() == name), "{name}");
-        }
+        });
         Ok(())
     })
 }
@@ -439,7 +444,7 @@ fn what_is_of_no_stream_is_not_recorded() -> Result<()> {
 
 #[test]
 fn copies_between_cards_wait_for_both_current_streams() -> Result<()> {
-    for gpus in ["sim:t4x2", "sim:h200x2"] {
+    each_case(["sim:t4x2", "sim:h200x2"], |gpus| -> Result<()> {
         on(gpus, || {
             let second = Device::cuda(1);
             let (from, to) = (Stream::new(gpu())?, Stream::new(second)?);
@@ -453,7 +458,8 @@ fn copies_between_cards_wait_for_both_current_streams() -> Result<()> {
             assert_eq!(cuda::stream(&to, || y.sum()?.item())?, 4000.0, "{gpus}");
             Ok::<(), Error>(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -505,15 +511,19 @@ fn gradients_are_the_same_on_any_streams() -> Result<()> {
     let plain = on("sim:t4", || gradients(None, None))?;
     on("sim:t4", || {
         let (a, b) = (Stream::new(gpu())?, Stream::new(gpu())?);
-        for (first, second) in [
-            (Some(&a), None),
-            (None, Some(&b)),
-            (Some(&a), Some(&b)),
-            (Some(&b), Some(&a)),
-            (Some(&a), Some(&a)),
-        ] {
-            assert_eq!(gradients(first, second)?, plain);
-        }
+        each_case(
+            [
+                (Some(&a), None),
+                (None, Some(&b)),
+                (Some(&a), Some(&b)),
+                (Some(&b), Some(&a)),
+                (Some(&a), Some(&a)),
+            ],
+            |(first, second)| -> Result<()> {
+                assert_eq!(gradients(first, second)?, plain);
+                Ok(())
+            },
+        );
         // Backward on a different stream than forward.
         assert_eq!(cuda::stream(&b, || gradients(Some(&a), None))?, plain);
         Ok(())

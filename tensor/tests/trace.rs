@@ -1,5 +1,6 @@
 //! Recordings of a part of a program, and their contents.
 
+use crate::each_case::each_case;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -131,12 +132,13 @@ fn what_workers_name_is_not_recorded() {
         }
     }
     on("sim:t4", |machine| {
-        for (num_workers, expected) in [(0, 8), (1, 0)] {
+        each_case([(0, 8), (1, 0)], |(num_workers, expected)| -> Result<()> {
             let options = DataLoaderOptions { batch_size: 4, num_workers, ..Default::default() };
             let loader = DataLoader::new(Named, options)?;
             let (batches, trace) = machine.profile(|| loader.iter().count());
             assert_eq!((batches, ranges(&trace).len()), (2, expected), "{num_workers} workers");
-        }
+            Ok(())
+        });
         Ok(())
     });
 }

@@ -1,5 +1,6 @@
 //! Views, broadcasting and reductions compared with naive indexing.
 
+use crate::each_case::each_case;
 use crate::model::*;
 use proptest::prelude::*;
 use todevice::{DType, Device, Error, LayoutError, MAX_DIMS, Machine, Result, Tensor};
@@ -269,7 +270,7 @@ fn dimensions_of_size_1_have_pytorchs_strides() {
 
 #[test]
 fn what_changes_nothing_is_the_tensor_itself_or_a_view_as_in_pytorch() {
-    for sizes in [&[][..], &[3], &[2, 3]] {
+    each_case([&[][..], &[3], &[2, 3]], |sizes| {
         let x = Tensor::zeros(sizes).unwrap().requires_grad_(true).unwrap();
         let t = x.t().unwrap();
         assert!(t.is_view() && !t.is_same(&x) && t.grad_fn() == Some("TBackward0"), "t of {sizes:?}");
@@ -281,12 +282,12 @@ fn what_changes_nothing_is_the_tensor_itself_or_a_view_as_in_pytorch() {
         if sizes.len() == 2 {
             assert!(x.flatten(1, 1).unwrap().is_same(&x));
         }
-    }
+    });
 }
 
 #[test]
 fn nothing_is_cut_into_as_many_chunks_as_asked_for() {
-    for (sizes, dim) in [(&[0, 3][..], 0), (&[2, 0], 1), (&[0], -1)] {
+    each_case([(&[0, 3][..], 0), (&[2, 0], 1), (&[0], -1)], |(sizes, dim)| {
         let x = Tensor::zeros(sizes).unwrap().requires_grad_(true).unwrap();
         for chunks in [1, 3, 5] {
             let parts = x.chunk(chunks, dim).unwrap();
@@ -297,7 +298,7 @@ fn nothing_is_cut_into_as_many_chunks_as_asked_for() {
             parts[0].sum().unwrap().backward().unwrap();
             assert_eq!(x.grad().unwrap().sizes(), sizes);
         }
-    }
+    });
     let lengths = |size: usize, chunks| -> Vec<usize> {
         let parts = Tensor::zeros(&[size]).unwrap().chunk(chunks, 0).unwrap();
         parts.iter().map(Tensor::numel).collect()
@@ -309,7 +310,7 @@ fn nothing_is_cut_into_as_many_chunks_as_asked_for() {
 fn the_entry_that_a_number_names_is_a_view() {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| {
             let x = Tensor::arange(0, 6, (1, (device, DType::F32))).unwrap().view(&[3, 2]).unwrap();
             for index in
                 [Tensor::new(1i64).unwrap(), Tensor::from_slice(&[-2i32], &[]).unwrap().to(device).unwrap()]
@@ -328,7 +329,7 @@ fn the_entry_that_a_number_names_is_a_view() {
                 let error = x.index(&Tensor::new(outside).unwrap()).unwrap_err().to_string();
                 assert_eq!(error, format!("index {outside} is out of bounds for dimension 0 with size 3"));
             }
-        }
+        });
         let number = Tensor::new(5.0f32).unwrap();
         let error = number.index(&Tensor::new(0i64).unwrap()).unwrap_err().to_string();
         assert_eq!(error, "too many indices for tensor of dimension 0");
@@ -437,21 +438,21 @@ fn bits_on(threads: &str, test: &str) -> String {
 
 #[test]
 fn every_thread_count_gives_the_same_bits() {
-    for test in ["sums_have_the_documented_bits", "results_of_all_kinds"] {
+    each_case(["sums_have_the_documented_bits", "results_of_all_kinds"], |test| {
         let one = bits_on("1", test);
         for threads in ["2", "3"] {
             assert_eq!(bits_on(threads, test), one, "{test} on {threads} threads");
         }
-    }
+    });
 }
 
 #[test]
 fn no_number_of_threads_keeps_a_program_from_running() {
     let test = "sums_have_the_documented_bits";
     let one = bits_on("1", test);
-    for threads in ["0", "-1", "many", "65535", "99999999", "99999999999999999999"] {
+    each_case(["0", "-1", "many", "65535", "99999999", "99999999999999999999"], |threads| {
         assert_eq!(bits_on(threads, test), one, "{threads}");
-    }
+    });
 }
 
 /// A hash of all the bits (FNV-1a).
@@ -535,20 +536,38 @@ fn results_of_all_kinds() {
 
 #[test]
 fn elementwise_operations_are_right_around_every_block_size() {
-    for count in
-        [0, 1, 2, 3, 1023, 1024, 1025, 2047, 2049, (1 << 16) - 1, (1 << 16) + 1, (1 << 18) - 1, (1 << 18) + 1]
-    {
-        let values: Vec<i64> = (0..count as i64).map(|i| i * 7919 % 10_007).collect();
-        let x = Tensor::from_slice(&values, &[count]).unwrap();
-        let doubled: Vec<i64> = values.iter().map(|value| value * 2 + 1).collect();
-        assert!(x.mul(2).unwrap().add(1).unwrap().to_vec::<i64>().unwrap() == doubled, "{count}");
-        let strided = Tensor::stack(&[&x, &x.neg().unwrap()], 1).unwrap().select(1, 1).unwrap();
-        assert!(strided.neg().unwrap().to_vec::<i64>().unwrap() == values, "{count} with gaps");
-        let roots = x.to(DType::F32).unwrap().sqrt().unwrap().to_vec::<f32>().unwrap();
-        assert!(roots.iter().zip(&values).all(|(root, value)| *root == (*value as f32).sqrt()), "{count}");
-        let total = x.sum().unwrap().item().unwrap();
-        assert_eq!(total, values.iter().sum::<i64>() as f64, "{count}");
-    }
+    each_case(
+        [
+            0,
+            1,
+            2,
+            3,
+            1023,
+            1024,
+            1025,
+            2047,
+            2049,
+            (1 << 16) - 1,
+            (1 << 16) + 1,
+            (1 << 18) - 1,
+            (1 << 18) + 1,
+        ],
+        |count| {
+            let values: Vec<i64> = (0..count as i64).map(|i| i * 7919 % 10_007).collect();
+            let x = Tensor::from_slice(&values, &[count]).unwrap();
+            let doubled: Vec<i64> = values.iter().map(|value| value * 2 + 1).collect();
+            assert!(x.mul(2).unwrap().add(1).unwrap().to_vec::<i64>().unwrap() == doubled, "{count}");
+            let strided = Tensor::stack(&[&x, &x.neg().unwrap()], 1).unwrap().select(1, 1).unwrap();
+            assert!(strided.neg().unwrap().to_vec::<i64>().unwrap() == values, "{count} with gaps");
+            let roots = x.to(DType::F32).unwrap().sqrt().unwrap().to_vec::<f32>().unwrap();
+            assert!(
+                roots.iter().zip(&values).all(|(root, value)| *root == (*value as f32).sqrt()),
+                "{count}"
+            );
+            let total = x.sum().unwrap().item().unwrap();
+            assert_eq!(total, values.iter().sum::<i64>() as f64, "{count}");
+        },
+    );
 }
 
 #[test]
@@ -556,21 +575,22 @@ fn views_of_nothing_can_be_used_like_others() {
     let x = Tensor::ones(&[2, 3]).unwrap();
     let nothing = x.slice(0, 2, 2, 1).unwrap().slice(1, 3, 3, 1).unwrap();
     let none_of_none = Tensor::zeros(&[2, 0]).unwrap().select(0, 1).unwrap();
-    for empty in
-        [&nothing, &none_of_none, &x.narrow(1, 3, 0).unwrap(), &x.t().unwrap().narrow(0, 3, 0).unwrap()]
-    {
-        assert_eq!(empty.numel(), 0);
-        assert_eq!(empty.to_vec::<f32>().unwrap(), [0.0; 0]);
-        assert_eq!(empty.add_(1.0).unwrap().exp().unwrap().numel(), 0);
-        assert_eq!(empty.zero_().unwrap().sum().unwrap().item().unwrap(), 0.0);
-        assert_eq!(empty.copy_(&Tensor::ones(&[1]).unwrap()).unwrap().softmax(-1).unwrap().numel(), 0);
-        assert_eq!(empty.uniform_(0.0, 1.0, None).unwrap().numel(), 0);
-        assert!(empty.mean().unwrap().item().unwrap().is_nan());
-        assert!(empty.equal(empty).unwrap());
-        assert_eq!(empty.index_select(-1, &Tensor::new::<[i64; 0]>([]).unwrap()).unwrap().numel(), 0);
-        assert_eq!(Tensor::cat(&[empty, empty], 0).unwrap().numel(), 0);
-        assert!(empty.to_string().starts_with("tensor([]"));
-    }
+    each_case(
+        [&nothing, &none_of_none, &x.narrow(1, 3, 0).unwrap(), &x.t().unwrap().narrow(0, 3, 0).unwrap()],
+        |empty| {
+            assert_eq!(empty.numel(), 0);
+            assert_eq!(empty.to_vec::<f32>().unwrap(), [0.0; 0]);
+            assert_eq!(empty.add_(1.0).unwrap().exp().unwrap().numel(), 0);
+            assert_eq!(empty.zero_().unwrap().sum().unwrap().item().unwrap(), 0.0);
+            assert_eq!(empty.copy_(&Tensor::ones(&[1]).unwrap()).unwrap().softmax(-1).unwrap().numel(), 0);
+            assert_eq!(empty.uniform_(0.0, 1.0, None).unwrap().numel(), 0);
+            assert!(empty.mean().unwrap().item().unwrap().is_nan());
+            assert!(empty.equal(empty).unwrap());
+            assert_eq!(empty.index_select(-1, &Tensor::new::<[i64; 0]>([]).unwrap()).unwrap().numel(), 0);
+            assert_eq!(Tensor::cat(&[empty, empty], 0).unwrap().numel(), 0);
+            assert!(empty.to_string().starts_with("tensor([]"));
+        },
+    );
     let product = nothing.matmul(&Tensor::ones(&[0, 5]).unwrap());
     assert_eq!(product.unwrap().sizes(), [0, 5]);
 }
@@ -578,12 +598,12 @@ fn views_of_nothing_can_be_used_like_others() {
 /// A product over an empty dimension is 0, not the previous content of the memory.
 #[test]
 fn products_over_nothing_are_zero_in_used_memory() {
-    for [a, b] in [[&[64, 0][..], &[0, 64]], [&[4, 32, 0], &[4, 0, 32]], [&[4, 32, 0], &[0, 32]]] {
+    each_case([[&[64, 0][..], &[0, 64]], [&[4, 32, 0], &[4, 0, 32]], [&[4, 32, 0], &[0, 32]]], |[a, b]| {
         drop(Tensor::full(&[64, 64], (7.0, DType::F32)).unwrap());
         let product = Tensor::zeros(a).unwrap().matmul(&Tensor::zeros(b).unwrap()).unwrap();
         assert_eq!(product.numel(), 4096);
         assert!(product.to_vec::<f32>().unwrap().iter().all(|value| *value == 0.0), "{a:?} times {b:?}");
-    }
+    });
 }
 
 /// Copies of transposed tensors go tile by tile, on several threads from 2¹⁸ elements; a batch goes matrix by matrix.
@@ -618,22 +638,26 @@ fn matrices_on_their_side_are_copied_element_for_element() -> Result<()> {
 /// The order of a sum does not depend on the dimensions around it.
 #[test]
 fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> {
-    for [batch, length, columns] in [[1, 7, 2], [3, 1, 5], [5, 40, 33], [2, 1030, 70], [64, 64, 70]] {
-        let x = Tensor::randn(&[batch, length, columns])?;
-        let (sums, largest) = (x.sum_dims(&[1], false)?, x.amax(&[1], false)?);
-        for i in 0..batch as i64 {
-            let matrix = x.select(0, i)?.contiguous()?;
-            let bits = |x: Tensor| {
-                Ok::<_, Error>(x.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect::<Vec<_>>())
-            };
-            assert_eq!(
-                bits(sums.select(0, i)?)?,
-                bits(matrix.sum_dims(&[0], false)?)?,
-                "{batch} {length} {columns}"
-            );
-            assert_eq!(bits(largest.select(0, i)?)?, bits(matrix.amax(&[0], false)?)?);
-        }
-    }
+    each_case(
+        [[1, 7, 2], [3, 1, 5], [5, 40, 33], [2, 1030, 70], [64, 64, 70]],
+        |[batch, length, columns]| -> Result<()> {
+            let x = Tensor::randn(&[batch, length, columns])?;
+            let (sums, largest) = (x.sum_dims(&[1], false)?, x.amax(&[1], false)?);
+            for i in 0..batch as i64 {
+                let matrix = x.select(0, i)?.contiguous()?;
+                let bits = |x: Tensor| {
+                    Ok::<_, Error>(x.to_vec::<f32>()?.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+                };
+                assert_eq!(
+                    bits(sums.select(0, i)?)?,
+                    bits(matrix.sum_dims(&[0], false)?)?,
+                    "{batch} {length} {columns}"
+                );
+                assert_eq!(bits(largest.select(0, i)?)?, bits(matrix.amax(&[0], false)?)?);
+            }
+            Ok(())
+        },
+    );
     Ok(())
 }
 
@@ -642,18 +666,22 @@ fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> 
 #[test]
 fn small_tensors_are_joined_as_large_ones_are() -> Result<()> {
     let x = Tensor::arange(0, 2 * 3 * 4, (1, DType::I64))?.view(&[2, 3, 4])?;
-    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8] {
-        for dim in 0..3 {
-            let parts: Vec<Tensor> = (0..x.size(dim)?)
-                .map(|i| x.to(dtype)?.narrow(dim, i, 1)?.contiguous())
-                .collect::<Result<_>>()?;
-            assert_eq!(Tensor::cat(&parts, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
-            // The first is not contiguous, so they are copied one by one.
-            let strided = parts[0].transpose(0, 2)?.contiguous()?.transpose(0, 2)?;
-            let mixed = [&[strided][..], &parts[1..]].concat();
-            assert_eq!(Tensor::cat(&mixed, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
-        }
-    }
+    each_case(
+        [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8],
+        |dtype| -> Result<()> {
+            for dim in 0..3 {
+                let parts: Vec<Tensor> = (0..x.size(dim)?)
+                    .map(|i| x.to(dtype)?.narrow(dim, i, 1)?.contiguous())
+                    .collect::<Result<_>>()?;
+                assert_eq!(Tensor::cat(&parts, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
+                // The first is not contiguous, so they are copied one by one.
+                let strided = parts[0].transpose(0, 2)?.contiguous()?.transpose(0, 2)?;
+                let mixed = [&[strided][..], &parts[1..]].concat();
+                assert_eq!(Tensor::cat(&mixed, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
+            }
+            Ok(())
+        },
+    );
     assert_eq!(Tensor::cat(&[Tensor::zeros(&[0, 3])?, Tensor::zeros(&[0, 2])?], 1)?.sizes(), [0, 5]);
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {

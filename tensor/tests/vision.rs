@@ -1,6 +1,7 @@
 //! Image datasets: files in the formats of CIFAR-10 and Fashion-MNIST, the errors for broken ones, and generated
 //! images.
 
+use crate::each_case::each_case;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +79,7 @@ fn fashion(name: &str, below: &str) -> Folder {
 
 #[test]
 fn cifar_10_is_read_from_its_folder_or_the_one_around_it() -> Result<()> {
-    for below in ["", "cifar-10-batches-bin/"] {
+    each_case(["", "cifar-10-batches-bin/"], |below| -> Result<()> {
         let folder = cifar(&format!("cifar-{}", below.len()), below);
         let sets = vision::open(Some(&folder.0))?;
         assert_eq!((sets.train.name(), sets.train.shape()), ("CIFAR-10", [3, 32, 32]));
@@ -93,35 +94,39 @@ fn cifar_10_is_read_from_its_folder_or_the_one_around_it() -> Result<()> {
         let (image, label) = raw.get(2)?;
         assert_eq!((image.dtype(), label), (DType::U8, 7));
         assert_eq!(image.to_vec::<u8>()?, (0..3072).map(|p| (p / 7) as u8 ^ 2).collect::<Vec<_>>());
-    }
+        Ok(())
+    });
     Ok(())
 }
 
 #[test]
 fn fashion_mnist_is_read_from_its_files_or_torchvisions_folders() -> Result<()> {
-    for (i, (root, below, name)) in [
-        (".", "", "Fashion-MNIST"),
-        (".", "raw/", "Fashion-MNIST"),
-        (".", "FashionMNIST/raw/", "Fashion-MNIST"),
-        ("FashionMNIST", "raw/", "Fashion-MNIST"),
-        (".", "MNIST/raw/", "MNIST"),
-        ("MNIST", "raw/", "MNIST"),
-        ("MNIST/raw", "", "MNIST"),
-        ("mnist", "", "MNIST"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let folder = fashion(&format!("fashion-{i}"), &format!("{root}/{below}"));
-        let sets = vision::open(Some(&folder.0.join(root)))?;
-        assert_eq!((sets.train.name(), sets.train.shape()), (name, [1, 4, 5]));
-        assert_eq!((sets.train.len(), sets.test.len()), (7, 2));
-        let half = Transform::Normalize { mean: vec![0.5], std: vec![0.25] };
-        let (image, label) = sets.train.with_transform(half)?.get(3)?;
-        assert_eq!(label, 6);
-        let pixel = |i: usize| ((i * 3) as u8 as f32 / 255.0 - 0.5) / 0.25;
-        assert_eq!(image.to_vec::<f32>()?, (60..80).map(pixel).collect::<Vec<_>>());
-    }
+    each_case(
+        [
+            (".", "", "Fashion-MNIST"),
+            (".", "raw/", "Fashion-MNIST"),
+            (".", "FashionMNIST/raw/", "Fashion-MNIST"),
+            ("FashionMNIST", "raw/", "Fashion-MNIST"),
+            (".", "MNIST/raw/", "MNIST"),
+            ("MNIST", "raw/", "MNIST"),
+            ("MNIST/raw", "", "MNIST"),
+            ("mnist", "", "MNIST"),
+        ]
+        .into_iter()
+        .enumerate(),
+        |(i, (root, below, name))| -> Result<()> {
+            let folder = fashion(&format!("fashion-{i}"), &format!("{root}/{below}"));
+            let sets = vision::open(Some(&folder.0.join(root)))?;
+            assert_eq!((sets.train.name(), sets.train.shape()), (name, [1, 4, 5]));
+            assert_eq!((sets.train.len(), sets.test.len()), (7, 2));
+            let half = Transform::Normalize { mean: vec![0.5], std: vec![0.25] };
+            let (image, label) = sets.train.with_transform(half)?.get(3)?;
+            assert_eq!(label, 6);
+            let pixel = |i: usize| ((i * 3) as u8 as f32 / 255.0 - 0.5) / 0.25;
+            assert_eq!(image.to_vec::<f32>()?, (60..80).map(pixel).collect::<Vec<_>>());
+            Ok(())
+        },
+    );
     Ok(())
 }
 
@@ -129,25 +134,29 @@ fn fashion_mnist_is_read_from_its_files_or_torchvisions_folders() -> Result<()> 
 fn workers_and_batches_give_what_the_samples_are() -> Result<()> {
     let normalize = Transform::Normalize { mean: vec![0.4, 0.5, 0.6], std: vec![0.2, 0.25, 0.3] };
     let folder = cifar("workers", "");
-    for images in [
-        Images::cifar10(&folder.0, true)?,
-        Images::synthetic(SyntheticOptions { len: 15, ..Default::default() })?,
-    ] {
-        let images = images.with_transform(normalize.clone())?;
-        for num_workers in [0, 2] {
-            let options = DataLoaderOptions { batch_size: 4, num_workers, ..Default::default() };
-            let mut index = 0;
-            for batch in &DataLoader::new(images.clone(), options)? {
-                let (x, y) = batch?;
-                for (i, label) in y.to_vec::<i64>()?.into_iter().enumerate() {
-                    let (image, expected) = images.get(index)?;
-                    assert!(x.get(i as i64)?.equal(&image)? && label == expected);
-                    index += 1;
+    each_case(
+        [
+            Images::cifar10(&folder.0, true)?,
+            Images::synthetic(SyntheticOptions { len: 15, ..Default::default() })?,
+        ],
+        |images| -> Result<()> {
+            let images = images.with_transform(normalize.clone())?;
+            for num_workers in [0, 2] {
+                let options = DataLoaderOptions { batch_size: 4, num_workers, ..Default::default() };
+                let mut index = 0;
+                for batch in &DataLoader::new(images.clone(), options)? {
+                    let (x, y) = batch?;
+                    for (i, label) in y.to_vec::<i64>()?.into_iter().enumerate() {
+                        let (image, expected) = images.get(index)?;
+                        assert!(x.get(i as i64)?.equal(&image)? && label == expected);
+                        index += 1;
+                    }
                 }
+                assert_eq!(index, 15);
             }
-            assert_eq!(index, 15);
-        }
-    }
+            Ok(())
+        },
+    );
     assert!(Images::synthetic(Default::default())?.get_batch(&[]).is_err());
     Ok(())
 }
@@ -283,14 +292,18 @@ fn a_folder_without_images_is_told_what_was_looked_for() {
 
 #[test]
 fn options_that_make_no_sense_are_refused() -> Result<()> {
-    for shape in [[0, 8, 8], [3, 8, 5000]] {
+    each_case([[0, 8, 8], [3, 8, 5000]], |shape| {
         assert!(Images::synthetic(SyntheticOptions { shape, ..Default::default() }).is_err());
-    }
-    for (mean, std) in [(vec![0.5], vec![0.5; 3]), (vec![0.5; 3], vec![0.5, 0.0, 0.5])] {
-        let images = Images::synthetic(Default::default())?;
-        let error = images.with_transform(Transform::Normalize { mean, std }).err().unwrap().to_string();
-        assert!(error.starts_with("images with 3 channels need 3 means"), "{error}");
-    }
+    });
+    each_case(
+        [(vec![0.5], vec![0.5; 3]), (vec![0.5; 3], vec![0.5, 0.0, 0.5])],
+        |(mean, std)| -> Result<()> {
+            let images = Images::synthetic(Default::default())?;
+            let error = images.with_transform(Transform::Normalize { mean, std }).err().unwrap().to_string();
+            assert!(error.starts_with("images with 3 channels need 3 means"), "{error}");
+            Ok(())
+        },
+    );
     Ok(())
 }
 
@@ -298,13 +311,14 @@ fn options_that_make_no_sense_are_refused() -> Result<()> {
 fn made_images_are_the_same_each_time_and_others_for_another_seed() -> Result<()> {
     let of = |seed| Images::synthetic(SyntheticOptions { len: 40, shape: [1, 28, 28], seed });
     let (images, others) = (of(3)?, of(4)?);
-    for index in [0, 1, 13, 39] {
+    each_case([0, 1, 13, 39], |index| -> Result<()> {
         let (image, label) = images.get(index)?;
         assert!(image.equal(&of(3)?.get(index)?.0)? && label == index as i64 % 10);
         assert!(!image.equal(&others.get(index)?.0)? && !image.equal(&images.get((index + 10) % 40)?.0)?);
         assert!(image.min()?.item()? >= 0.0 && image.max()?.item()? <= 1.0);
         assert!(image.std(&[], 1, false)?.item()? > 0.1);
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The first lines of errors are PyTorch's: `vectors/words.py` ran PyTorch, and wrote `vectors/words.json`.
 
+use crate::each_case::each_case;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -166,10 +167,10 @@ fn embeddings(words: &mut Words) {
 
 #[test]
 fn where_there_is_nothing_to_read_indices_may_be_any() {
-    for index in [longs(&[5, -7]), longs(&[])] {
+    each_case([longs(&[5, -7]), longs(&[])], |index| {
         let rows = zeros(&[3, 0]).index(&index).unwrap();
         assert_eq!(rows.sizes(), [index.numel(), 0]);
-    }
+    });
 }
 
 fn indices(words: &mut Words) {
@@ -417,13 +418,13 @@ fn what_pytorch_takes_is_taken() {
         (number.scatter_add(0, &last, &number), &[], 10.0),
         (number.unfold(0, 1, 1), &[1], 5.0),
     ];
-    for (i, (result, sizes, value)) in cases.into_iter().enumerate() {
+    each_case(cases.into_iter().enumerate(), |(i, (result, sizes, value))| {
         let result = result.unwrap();
         assert_eq!((result.sizes(), result.item().unwrap()), (sizes, value), "case {i}");
         number.set_grad(None).unwrap();
         result.sum().unwrap().backward().unwrap();
         assert_eq!(number.grad().unwrap().item().unwrap(), value / 5.0, "the gradient of case {i}");
-    }
+    });
     // If the source is larger than the index, part of it is added; an empty tensor is split into one part.
     let source = Tensor::new([[1.0f32, 2.0, 3.0]]).unwrap();
     let sum = zeros(&[3, 2]).scatter_add(0, &Tensor::new([[2, 0]]).unwrap(), &source).unwrap();

@@ -340,18 +340,19 @@ pub use crate::{with_dtype, with_float, with_math};
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn promotion_is_pytorchs_table() {
         use DType::*;
-        for half in [F16, BF16] {
+        each_case([F16, BF16], |half| {
             let types = [Bool, U8, I32, I64, half, F32, F64];
             for (i, a) in types.into_iter().enumerate() {
                 for (j, b) in types.into_iter().enumerate() {
                     assert_eq!(a.promote(b), types[i.max(j)], "{a} with {b}");
                 }
             }
-        }
+        });
         assert_eq!([F16.promote(BF16), BF16.promote(F16)], [F32, F32]);
     }
 

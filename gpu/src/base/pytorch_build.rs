@@ -30,13 +30,6 @@ static RELEASES: [(&str, &[u32]); 3] = [
     ("13.0", &[75, 80, 86, 90, 100, 110, 120]),
 ];
 
-fn any_runs_on(architectures: &[u32], (major, minor): (u32, u32)) -> bool {
-    architectures.iter().any(|architecture| {
-        let (of_major, from) = (architecture / 10, architecture % 10);
-        of_major == major && from <= minor && except(*architecture) != Some((major, minor))
-    })
-}
-
 impl Build {
     pub const NAMES: &'static str = "cu126 or cu130";
 
@@ -109,9 +102,18 @@ impl FromStr for Build {
     }
 }
 
+/// Whether code for one of these architectures runs on a card of this compute capability.
+fn any_runs_on(architectures: &[u32], (major, minor): (u32, u32)) -> bool {
+    architectures.iter().any(|architecture| {
+        let (of_major, from) = (architecture / 10, architecture % 10);
+        of_major == major && from <= minor && except(*architecture) != Some((major, minor))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     fn build(name: &str) -> Build {
         name.parse().unwrap()
@@ -119,30 +121,33 @@ mod tests {
 
     #[test]
     fn code_runs_on_cards_of_its_major_version_that_are_as_new() {
-        for (capability, runs) in [
-            ((7, 5), [true, true]),
-            ((8, 0), [true, true]),
-            ((8, 9), [true, true]),
-            ((9, 0), [true, true]),
-            ((12, 0), [false, true]), // too new
-            ((12, 1), [false, true]),
-            ((7, 0), [true, false]), // too old
-            ((6, 1), [true, false]),
-            ((3, 7), [false, false]),
-            ((11, 0), [false, false]),
-        ] {
-            let found = ["cu126", "cu130"].map(|name| build(name).runs_on(capability));
-            assert_eq!(found, runs, "{capability:?}");
-        }
+        each_case(
+            [
+                ((7, 5), [true, true]),
+                ((8, 0), [true, true]),
+                ((8, 9), [true, true]),
+                ((9, 0), [true, true]),
+                ((12, 0), [false, true]), // too new
+                ((12, 1), [false, true]),
+                ((7, 0), [true, false]), // too old
+                ((6, 1), [true, false]),
+                ((3, 7), [false, false]),
+                ((11, 0), [false, false]),
+            ],
+            |(capability, runs)| {
+                let found = ["cu126", "cu130"].map(|name| build(name).runs_on(capability));
+                assert_eq!(found, runs, "{capability:?}");
+            },
+        );
     }
 
     /// `_CompatInterval` of PyTorch 2.11 excludes these.
     #[test]
     fn integrated_gpus_are_left_out_where_pytorch_leaves_them_out() {
-        for capability in [(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)] {
+        each_case([(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)], |capability| {
             let of_builds = BUILDS.iter().filter(|build| build.runs_on(capability));
             assert_eq!(of_builds.count(), 0, "{capability:?}");
-        }
+        });
     }
 
     #[test]
@@ -170,9 +175,9 @@ mod tests {
         for Build { name, .. } in BUILDS {
             assert_eq!(build(name).to_string(), name);
         }
-        for wrong in ["", "cu", "cu125", "CU126", "12.6"] {
+        each_case(["", "cu", "cu125", "CU126", "12.6"], |wrong| {
             let error = wrong.parse::<Build>().unwrap_err().to_string();
             assert_eq!(error, format!("unknown build '{wrong}', expected cu126 or cu130"));
-        }
+        });
     }
 }

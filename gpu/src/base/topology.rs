@@ -65,6 +65,7 @@ impl fmt::Display for Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn it_prints_as_nvidia_smi_does() {
@@ -99,8 +100,8 @@ mod tests {
         for link in WITHOUT_NVLINK[1..].iter().copied().chain([Link::Nv(18)]) {
             assert_eq!(link.to_string().parse::<Link>().unwrap(), link);
         }
-        for wrong in ["", "X", "NV", "NV0", "NV-1", "nvlink", "pix"] {
+        each_case(["", "X", "NV", "NV0", "NV-1", "nvlink", "pix"], |wrong| {
             assert!(wrong.parse::<Link>().is_err(), "{wrong}");
-        }
+        });
     }
 }

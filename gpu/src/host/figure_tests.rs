@@ -1,5 +1,6 @@
 //! Tests of the figure sets of cards (in `todevice-figures`) and of hosts.
 
+use crate::each_case::each_case;
 use std::fs;
 
 use todevice_figures::figure::Status;
@@ -55,9 +56,9 @@ fn what_is_wrong_is_named_with_its_line() {
         ("like = laptop\nlaunch = inf", "line 2: launch must be a positive number"),
         ("like = laptop\nnode = -1", "line 2: node must be a positive number"),
     ];
-    for (text, message) in wrong {
+    each_case(wrong, |(text, message)| {
         assert_eq!(parse::<HostProfile>("a.host", text).unwrap_err(), message, "{text}");
-    }
+    });
     let unknown = parse::<HostProfile>("a.host", "like = laptop\nwarp = 9").unwrap_err();
     assert!(unknown.starts_with("line 2: unknown figure 'warp', expected one of launch, "), "{unknown}");
 }

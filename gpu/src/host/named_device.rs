@@ -112,6 +112,7 @@ const OTHER_TYPES: [&str; 18] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn device_strings_are_read_and_refused_as_pytorch_does() {
@@ -120,27 +121,30 @@ mod tests {
         assert_eq!("cuda:3".parse::<Device>().unwrap(), Device::cuda(3));
         assert_eq!(Device::cuda(1).to_string(), "cuda:1");
         let says = |wrong: &str| wrong.parse::<Device>().unwrap_err().to_string();
-        for wrong in [
-            "cuda:-2", "cuda:", "cuda:01", "cuda:x", "cuda:+1", "cuda:1:2", "cuda0", "cuda-0", ":0", " cuda",
-            "cuda ", "cuda:0 ", "cuda::0", "cpu:x",
-        ] {
-            assert_eq!(says(wrong), format!("Invalid device string: '{wrong}'"));
-        }
-        for wrong in ["gpu", "gpu:0", "CUDA:1", "cud"] {
+        each_case(
+            [
+                "cuda:-2", "cuda:", "cuda:01", "cuda:x", "cuda:+1", "cuda:1:2", "cuda0", "cuda-0", ":0",
+                " cuda", "cuda ", "cuda:0 ", "cuda::0", "cpu:x",
+            ],
+            |wrong| {
+                assert_eq!(says(wrong), format!("Invalid device string: '{wrong}'"));
+            },
+        );
+        each_case(["gpu", "gpu:0", "CUDA:1", "cud"], |wrong| {
             let kind = wrong.split(':').next().unwrap();
             assert!(
                 says(wrong).ends_with(&format!(" device type at start of device string: {kind}")),
                 "{wrong}"
             );
-        }
+        });
         assert_eq!(says(""), "Device string must not be empty");
-        for index in ["2147483648", "999999999999999999999"] {
+        each_case(["2147483648", "999999999999999999999"], |index| {
             let text = format!("cpu:{index}");
             assert_eq!(
                 says(&text),
                 format!("Could not parse device index '{index}' in device string '{text}'")
             );
-        }
+        });
         // PyTorch accepts other device types. It also reads this index as -128.
         assert_eq!(says("mps:0"), "this crate supports cpu and cuda devices, not mps devices");
         assert_eq!(says("cuda:128"), "Invalid device string: 'cuda:128'");

@@ -384,6 +384,7 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     fn space() -> AddressSpace {
         AddressSpace::new(1 << 40, 1 << 21, Arc::default())
@@ -417,9 +418,12 @@ mod tests {
     fn a_range_outside_every_block_is_refused() {
         let mut space = space();
         let block = space.insert(1000);
-        for (address, bytes) in [(block, 1001), (block + 1000, 1), (block - 1, 1), (0, 4), (u64::MAX, 8)] {
-            assert_eq!(space.bytes(address, bytes), Err(errors::illegal_address()), "{address} {bytes}");
-        }
+        each_case(
+            [(block, 1001), (block + 1000, 1), (block - 1, 1), (0, 4), (u64::MAX, 8)],
+            |(address, bytes)| {
+                assert_eq!(space.bytes(address, bytes), Err(errors::illegal_address()), "{address} {bytes}");
+            },
+        );
         assert!(space.bytes(0, 0).unwrap().is_empty());
         space.remove(block);
         assert_eq!(space.bytes(block, 1), Err(errors::illegal_address()));

@@ -74,6 +74,7 @@ pub(super) fn lose_packets(
 
 #[cfg(test)]
 mod tests {
+    use crate::each_case::each_case;
     use std::sync::Arc;
 
     use super::*;
@@ -109,12 +110,12 @@ mod tests {
 
     #[test]
     fn a_way_is_read_as_it_is_written() {
-        for p2p in [P2p::Broken, P2p::Off] {
+        each_case([P2p::Broken, P2p::Off], |p2p| {
             assert_eq!(p2p.name().unwrap().parse::<P2p>().unwrap(), p2p);
-        }
-        for wrong in ["", "on", "usual", "Broken", "1"] {
+        });
+        each_case(["", "on", "usual", "Broken", "1"], |wrong| {
             let error = wrong.parse::<P2p>().unwrap_err().to_string();
             assert_eq!(error, format!("after p2p=, expected broken or off, but got '{wrong}'"));
-        }
+        });
     }
 }

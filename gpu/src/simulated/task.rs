@@ -101,10 +101,11 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn slices_of_a_copy_are_whole_sectors_and_cover_it() {
-        for bytes in [0, 1, 31, 32, 100, 4096, 4097, 1_000_003] {
+        each_case([0, 1, 31, 32, 100, 4096, 4097, 1_000_003], |bytes| {
             let copy = CopyTask { from: End::Pinned(0), to: End::Pinned(0), bytes };
             let mut end = 0;
             for number in 0..SLICES {
@@ -114,6 +115,6 @@ mod tests {
                 end = start + length;
             }
             assert_eq!(end, bytes);
-        }
+        });
     }
 }

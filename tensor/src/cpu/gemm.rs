@@ -86,37 +86,7 @@ macro_rules! impl_gemm_element {
 impl_gemm_element!(f32, __m512, __m256, Floats);
 impl_gemm_element!(f64, __m512d, __m256d, Doubles);
 
-// Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower tile
-// handles the remaining rows.
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx2,fma")]
-unsafe fn run_avx512<V: kernel::Vector>(product: &Product<V::Element>) {
-    // SAFETY: the caller's promise.
-    unsafe { block::run::<V, 8, 4>(product) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<V: kernel::Vector>(product: &Product<V::Element>) {
-    // SAFETY: the caller's promise.
-    unsafe { block::run::<V, 6, 3>(product) }
-}
-
-unsafe fn run_portable<V: kernel::Vector>(product: &Product<V::Element>) {
-    // SAFETY: the caller's promise.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        block::run::<V, 8, 4>(product)
-    }
-    // SAFETY: the caller's promise.
-    #[cfg(not(target_arch = "aarch64"))]
-    unsafe {
-        block::run::<V, 4, 2>(product)
-    }
-}
-
-/// Computes `c = a · b`, or `c += a · b` to accumulate.
+/// `c = a · b`, or `c += a · b` to accumulate.
 ///
 /// `a` is `m`×`k` and `b` is `k`×`n`, with row and column strides in elements, so a transpose is free and a stride of 0
 /// repeats. `c` is `m`×`n`, row-major and contiguous.
@@ -160,7 +130,37 @@ pub(crate) fn gemm<T: GemmElement>(
     unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, accumulate) }
 }
 
-/// [`gemm`] for checked slices.
+// Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower tile
+// handles the remaining rows.
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn run_avx512<V: kernel::Vector>(product: &Product<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { block::run::<V, 8, 4>(product) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_avx2<V: kernel::Vector>(product: &Product<V::Element>) {
+    // SAFETY: the caller's promise.
+    unsafe { block::run::<V, 6, 3>(product) }
+}
+
+unsafe fn run_portable<V: kernel::Vector>(product: &Product<V::Element>) {
+    // SAFETY: the caller's promise.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        block::run::<V, 8, 4>(product)
+    }
+    // SAFETY: the caller's promise.
+    #[cfg(not(target_arch = "aarch64"))]
+    unsafe {
+        block::run::<V, 4, 2>(product)
+    }
+}
+
+/// [`gemm`] for slices that were checked.
 ///
 /// # Safety
 /// The slices are as long as shapes and strides require, and not empty.
@@ -204,6 +204,7 @@ fn last_element(shape: [usize; 2], strides: [usize; 2]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     /// The definition at the top of the file.
     #[allow(clippy::too_many_arguments)]
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition_in_f64() {
-        for shape in [[1, 1, 1], [7, 9, 5], [9, 17, 300], [130, 40, 257], [40, 1, 70]] {
+        each_case([[1, 1, 1], [7, 9, 5], [9, 17, 300], [130, 40, 257], [40, 1, 70]], |shape| {
             let [m, n, k] = shape;
             let wide =
                 |numbers: Vec<f32>| numbers.into_iter().map(f64::from).map(|x| x / 3.0).collect::<Vec<_>>();
@@ -339,7 +340,7 @@ mod tests {
                 let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?}");
             }
-        }
+        });
     }
 
     /// Includes vectors that this machine would not choose.
@@ -374,20 +375,23 @@ mod tests {
 
     #[test]
     fn gives_the_same_bits_on_any_number_of_threads() {
-        for (m, n, k) in [(300, 200, 300), (130, 1100, 70), (5000, 9, 300), (3, 20000, 260), (90000, 1, 130)]
-        {
-            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
-            let [one, two, five] = [1, 2, 5].map(|threads| {
-                let mut c = vec![f32::NAN; m * n];
-                let a = Matrix { start: a.as_ptr(), strides: [k, 1] };
-                let b = Matrix { start: b.as_ptr(), strides: [n, 1] };
-                let product = Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
-                // SAFETY: shapes and strides match the slices.
-                unsafe { threads::run_on(threads, product) };
-                bits(&c)
-            });
-            assert!(one == two && one == five, "{m}×{n}×{k}");
-        }
+        each_case(
+            [(300, 200, 300), (130, 1100, 70), (5000, 9, 300), (3, 20000, 260), (90000, 1, 130)],
+            |(m, n, k)| {
+                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let [one, two, five] = [1, 2, 5].map(|threads| {
+                    let mut c = vec![f32::NAN; m * n];
+                    let a = Matrix { start: a.as_ptr(), strides: [k, 1] };
+                    let b = Matrix { start: b.as_ptr(), strides: [n, 1] };
+                    let product =
+                        Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
+                    // SAFETY: shapes and strides are those of the slices.
+                    unsafe { threads::run_on(threads, product) };
+                    bits(&c)
+                });
+                assert!(one == two && one == five, "{m}×{n}×{k}");
+            },
+        );
     }
 
     #[test]
@@ -396,11 +400,11 @@ mod tests {
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let mut c = vec![0.0; m * n];
         gemm(m, n, k, &a, [k, 1], &b, [n, 1], &mut c, false);
-        for (i, j) in [(0, 0), (36, 74), (17, 33), (32, 64)] {
+        each_case([(0, 0), (36, 74), (17, 33), (32, 64)], |(i, j)| {
             let mut alone = [0.0];
             gemm(1, 1, k, &a[i * k..], [k, 1], &b[j..], [n, 1], &mut alone, false);
             assert_eq!(bits(&alone), bits(&c[i * n + j..][..1]));
-        }
+        });
     }
 
     #[test]

@@ -43,10 +43,11 @@ pub(crate) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize
 mod tests {
     use super::*;
     use crate::cpu::pool::threads;
+    use crate::each_case::each_case;
 
     #[test]
     fn every_piece_is_made_once_with_its_number() {
-        for length in [0, 1, 2, 7, 64, 1000, 1001] {
+        each_case([0, 1, 2, 7, 64, 1000, 1001], |length| {
             for size in [1, 2, 3, 64, 1000, 5000] {
                 let mut out = vec![(0, 0); length];
                 for_pieces(threads(), &mut out, size, &|number, piece: &mut [(usize, usize)]| {
@@ -55,6 +56,6 @@ mod tests {
                 let expected: Vec<_> = (0..length).map(|i| (1, i / size)).collect();
                 assert_eq!(out, expected, "{length} in pieces of {size}");
             }
-        }
+        });
     }
 }

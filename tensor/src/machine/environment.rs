@@ -57,38 +57,42 @@ fn parse(variable: &str, one: &str, value: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn visible_devices_are_those_of_cuda() {
-        for (list, expected) in [
-            ("0,1,2,3", &[0, 1, 2, 3][..]),
-            ("2,0", &[2, 0]),
-            (" 1 , 3 ", &[1, 3]),
-            ("0,2,-1,1", &[0, 2]),
-            ("0,4,1", &[0]),
-            ("", &[]),
-            ("-1", &[]),
-            ("NoDevFiles", &[]),
-            ("GPU-8932f937", &[]),
-            ("1,,2", &[1]),
-            ("1gpu2,+2ampere", &[1, 2]),
-            ("1,1", &[]),
-            ("3,2,1,0", &[3, 2, 1, 0]),
-            ("99999999999999999999", &[]),
-        ] {
-            assert_eq!(visible(list, 4), expected, "'{list}'");
-        }
+        each_case(
+            [
+                ("0,1,2,3", &[0, 1, 2, 3][..]),
+                ("2,0", &[2, 0]),
+                (" 1 , 3 ", &[1, 3]),
+                ("0,2,-1,1", &[0, 2]),
+                ("0,4,1", &[0]),
+                ("", &[]),
+                ("-1", &[]),
+                ("NoDevFiles", &[]),
+                ("GPU-8932f937", &[]),
+                ("1,,2", &[1]),
+                ("1gpu2,+2ampere", &[1, 2]),
+                ("1,1", &[]),
+                ("3,2,1,0", &[3, 2, 1, 0]),
+                ("99999999999999999999", &[]),
+            ],
+            |(list, expected)| {
+                assert_eq!(visible(list, 4), expected, "'{list}'");
+            },
+        );
     }
 
     #[test]
     fn the_variable_is_1_or_0_or_refused_in_one_line() {
         let parse = |value| parse(P2P, "collectives go through the host", value);
         assert_eq!(["1", "0", ""].map(parse), [Ok(true), Ok(false), Ok(false)]);
-        for wrong in ["yes", "2", " 1", "true", "-1"] {
+        each_case(["yes", "2", " 1", "true", "-1"], |wrong| {
             let message = format!(
                 "NCCL_P2P_DISABLE must be 1 (collectives go through the host) or 0, but got '{wrong}'"
             );
             assert_eq!(parse(wrong), Err(message));
-        }
+        });
     }
 }

@@ -230,20 +230,22 @@ impl<'a> Guard<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
     use crate::machine::Machine;
 
     #[test]
     fn what_a_kernel_wrote_before_it_failed_stays_in_any_memory() -> Result<()> {
         let machine: Machine = "sim:t4".parse().unwrap();
         machine.enter(|| {
-            for x in [Tensor::zeros(&[2])?, Tensor::zeros(&[2])?.pin_memory()?] {
+            each_case([Tensor::zeros(&[2])?, Tensor::zeros(&[2])?.pin_memory()?], |x| -> Result<()> {
                 let failed = access_all(&[], &[&x], &mut |_, outputs| {
                     outputs[0].elements::<f32>()[0] = 7.0;
                     Err(Error::custom("stopped"))
                 });
                 assert!(failed.is_err());
                 assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0]);
-            }
+                Ok(())
+            });
             Ok(())
         })
     }

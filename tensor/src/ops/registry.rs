@@ -74,6 +74,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
     use crate::kernel::{Args, Input, Output, Parameter};
     use crate::shape::Layout;
 
@@ -105,20 +106,20 @@ mod tests {
     fn elementwise_kernels_overwrite_their_output_and_read_none_of_it() {
         let kernels: Vec<_> = every_kernel().filter(|kernel| kernel.is_elementwise()).collect();
         assert!(kernels.len() > 100, "{}", kernels.len());
-        for kernel in kernels {
+        each_case(kernels, |kernel| {
             assert_eq!(over(kernel, 0), over(kernel, 0xa5), "{}", kernel.symbol());
-        }
+        });
     }
 
     #[test]
     fn the_kernel_that_copies_is_called_so() {
         let copies: Vec<_> = every_kernel().filter(|kernel| kernel.is_copy()).collect();
         assert_eq!(copies.len(), crate::kernel::NUMBERS.len());
-        for kernel in copies {
+        each_case(copies, |kernel| {
             let [Parameter::In(from), Parameter::Out(to)] = kernel.parameters else { panic!("{kernel:?}") };
             assert_eq!(from, to);
             let copied: Vec<u8> = (0..COUNT * to.size()).map(|i| (i % 61) as u8).collect();
             assert_eq!(over(kernel, 0), copied);
-        }
+        });
     }
 }

@@ -74,19 +74,23 @@ impl fmt::Display for BigInt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn numbers_are_printed_in_decimal() {
-        for (bytes, text) in [
-            (vec![0, 0, 0, 0, 0, 0, 0, 0, 1], "18446744073709551616"),
-            (vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe], "-18446744073709551617"),
-            (vec![0, 0, 0, 0, 0, 0, 0, 0x80, 0], "9223372036854775808"),
-            (vec![0, 0, 0, 0, 0, 0, 0, 0x80], "-9223372036854775808"),
-            (vec![0xfe], "-2"),
-            (vec![], "0"),
-        ] {
-            assert_eq!(BigInt::from_le_bytes(&bytes).to_string(), text);
-        }
+        each_case(
+            [
+                (vec![0, 0, 0, 0, 0, 0, 0, 0, 1], "18446744073709551616"),
+                (vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe], "-18446744073709551617"),
+                (vec![0, 0, 0, 0, 0, 0, 0, 0x80, 0], "9223372036854775808"),
+                (vec![0, 0, 0, 0, 0, 0, 0, 0x80], "-9223372036854775808"),
+                (vec![0xfe], "-2"),
+                (vec![], "0"),
+            ],
+            |(bytes, text)| {
+                assert_eq!(BigInt::from_le_bytes(&bytes).to_string(), text);
+            },
+        );
     }
 
     /// Rust's parser rounds to the nearest float, ties to even.

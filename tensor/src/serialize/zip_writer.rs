@@ -138,6 +138,7 @@ impl WriteFields for &mut Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use crate::each_case::each_case;
     use std::io::Cursor;
 
     use super::super::zip_reader::ZipReader;
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_whether_its_numbers_are_long_or_short() {
-        for limit in [u32::MAX.into(), 5, 200, 300, 1] {
+        each_case([u32::MAX.into(), 5, 200, 300, 1], |limit| {
             let mut written = Vec::new();
             let mut zip = ZipWriter { limit, ..ZipWriter::new(&mut written) };
             let records =
@@ -161,6 +162,6 @@ mod tests {
                 assert_eq!(zip.read(name, 1000).unwrap(), text.as_bytes(), "{limit}");
                 assert_eq!(zip.place(name).unwrap() % ALIGNMENT, 0);
             }
-        }
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! Files modified by chance or malice give an error or a value, never a panic, and take no more memory than the file's
 //! size justifies.
 
+use crate::each_case::each_case;
 use std::time::{Duration, Instant};
 
 use todevice::serialize::{MapLocation, Value, from_bytes, safetensors, to_bytes};
@@ -43,24 +44,27 @@ fn tensor(count: u8, offset: &[u8], sizes: &[u8], strides: &[u8]) -> Vec<u8> {
 #[test]
 fn pickles_that_are_damaged_are_refused() {
     let damaged = |why: &str| format!("Weights only load failed. The pickle is damaged: {why}");
-    for (pickle, why) in [
-        (&b""[..], "pickle data was truncated"),
-        (b"\x80\x02", "pickle data was truncated"),
-        (b"X\xff\xff\xff\xff", "pickle data was truncated"),
-        (b"ctorch", "pickle data was truncated"),
-        (b".", "unpickling stack underflow"),
-        (b"K\x01(.", "unpickling stack underflow"),
-        (b"(\x86.", "unpickling stack underflow"),
-        (b"t.", "could not find MARK"),
-        (b"h\x05.", "Memo value not found"),
-        (b"NN\x86a.", "unpickling stack underflow"),
-        (b"Na.", "unpickling stack underflow"),
-        (b"}(Nu.", "odd number of items for SETITEMS"),
-        (b"X\x01\0\0\0\xff.", "a str is not UTF-8"),
-        (b"ctorch\nSize\nNR.", "the arguments are not a tuple"),
-    ] {
-        assert_eq!(refusal(pickle), damaged(why), "{}", pickle.escape_ascii());
-    }
+    each_case(
+        [
+            (&b""[..], "pickle data was truncated"),
+            (b"\x80\x02", "pickle data was truncated"),
+            (b"X\xff\xff\xff\xff", "pickle data was truncated"),
+            (b"ctorch", "pickle data was truncated"),
+            (b".", "unpickling stack underflow"),
+            (b"K\x01(.", "unpickling stack underflow"),
+            (b"(\x86.", "unpickling stack underflow"),
+            (b"t.", "could not find MARK"),
+            (b"h\x05.", "Memo value not found"),
+            (b"NN\x86a.", "unpickling stack underflow"),
+            (b"Na.", "unpickling stack underflow"),
+            (b"}(Nu.", "odd number of items for SETITEMS"),
+            (b"X\x01\0\0\0\xff.", "a str is not UTF-8"),
+            (b"ctorch\nSize\nNR.", "the arguments are not a tuple"),
+        ],
+        |(pickle, why)| {
+            assert_eq!(refusal(pickle), damaged(why), "{}", pickle.escape_ascii());
+        },
+    );
     let operand =
         "Weights only load failed. Unsupported operand 149: torch.save writes the pickle protocol 2";
     assert_eq!(refusal(b"\x80\x04\x95\0\0\0\0\0\0\0\0."), operand);
@@ -80,15 +84,18 @@ fn tensors_that_are_not_in_their_storage_are_refused() {
     let size = "the storage 0 has 5 elements of torch.float32, but its record has 16 bytes";
     assert_eq!(refusal(&tensor(5, b"K\x00", &one(b"K\x04"), &one(b"K\x01"))), size);
     let large = one(b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f");
-    for (offset, sizes, strides) in [
-        (&b"K\x00"[..], &large, &one(b"K\x01")),
-        (b"K\x00", &one(b"K\x02"), &large),
-        (&large[..10], &one(b"K\x01"), &one(b"K\x01")),
-        (b"K\x00", &large, &large),
-        (b"K\x00", &one(b"K\x01"), &large),
-    ] {
-        assert!(!refusal(&tensor(4, offset, sizes, strides)).starts_with("no error"));
-    }
+    each_case(
+        [
+            (&b"K\x00"[..], &large, &one(b"K\x01")),
+            (b"K\x00", &one(b"K\x02"), &large),
+            (&large[..10], &one(b"K\x01"), &one(b"K\x01")),
+            (b"K\x00", &large, &large),
+            (b"K\x00", &one(b"K\x01"), &large),
+        ],
+        |(offset, sizes, strides)| {
+            assert!(!refusal(&tensor(4, offset, sizes, strides)).starts_with("no error"));
+        },
+    );
     let negative = damaged_tensor();
     assert_eq!(refusal(&tensor(4, b"K\x00", &one(b"J\xff\xff\xff\xff"), &one(b"K\x01"))), negative);
     // As many strides as sizes.
@@ -135,18 +142,21 @@ fn small_files_that_stand_for_large_values_are_refused() {
     dicts.extend(b"e\x85q\x01");
     (0..10_000).for_each(|_| dicts.extend(b"h\0h\x01R"));
     dicts.push(b'.');
-    for (pickle, message) in [
-        (&laughs[..], too_many),
-        (&deep, too_deep),
-        (in_itself, too_deep),
-        (&text, too_many),
-        (&bytes, too_many),
-        (&dicts, too_many),
-    ] {
-        let (message_of, bytes) = most(|| refusal(pickle));
-        assert_eq!(message_of, message);
-        assert!(bytes < (10 << 20) + 200 * pickle.len(), "{bytes} bytes for {}", pickle.len());
-    }
+    each_case(
+        [
+            (&laughs[..], too_many),
+            (&deep, too_deep),
+            (in_itself, too_deep),
+            (&text, too_many),
+            (&bytes, too_many),
+            (&dicts, too_many),
+        ],
+        |(pickle, message)| {
+            let (message_of, bytes) = most(|| refusal(pickle));
+            assert_eq!(message_of, message);
+            assert!(bytes < (10 << 20) + 200 * pickle.len(), "{bytes} bytes for {}", pickle.len());
+        },
+    );
     // A header whose stated length exceeds any file.
     let huge = [&99_999_999u64.to_le_bytes()[..], b"{}"].concat();
     let (result, bytes) = most(|| safetensors::load(&huge, Device::Cpu).is_err());

@@ -1,5 +1,6 @@
 //! The possible contents of a checkpoint.
 
+use crate::each_case::each_case;
 use todevice::nn::{Linear, Module, StateDict};
 use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, save_to, to_bytes};
 use todevice::{DType, Device, Machine, Result, Tensor};
@@ -142,10 +143,11 @@ fn a_tensor_was_made_on_the_line_that_loaded_it() -> Result<()> {
         let bytes = to_bytes(Tensor::zeros(&[2])?)?;
         let here = line!() + 1;
         let (host, gpu) = (from_bytes(&bytes, Device::Cpu)?, from_bytes(&bytes, Device::cuda(0))?);
-        for read in [&host, &gpu] {
+        each_case([&host, &gpu], |read| -> Result<()> {
             let place = read.as_tensor()?.place();
             assert_eq!((place.file(), place.line()), (file!(), here));
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -204,7 +206,7 @@ fn what_could_not_be_read_again_is_not_written() {
     // Values that could not be read back are not written: too many values, or too much text.
     let message =
         "the pickle expands to more than 4000000 values, or to far more values or text than it has bytes";
-    for value in [Value::List(vec![Value::None; 4_000_001]), "x".repeat((64 << 20) + 1).into()] {
+    each_case([Value::List(vec![Value::None; 4_000_001]), "x".repeat((64 << 20) + 1).into()], |value| {
         assert_eq!(to_bytes(value).unwrap_err().to_string(), message);
-    }
+    });
 }

@@ -1,5 +1,6 @@
 //! Every kind of value that `torch.load(weights_only=True)` accepts, and those that it rejects: `files/kinds.json`.
 
+use crate::each_case::each_case;
 use serde_json::Value as Json;
 use todevice::serialize::{Key, MapLocation, Value, from_bytes, to_bytes};
 use todevice::{Device, Machine, Result};
@@ -42,7 +43,7 @@ fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<(
     let machine: Machine = "sim:t4".parse().unwrap();
     let cases = cases("accepted");
     assert!(cases.len() > 12);
-    for case in cases {
+    each_case(cases, |case| -> Result<()> {
         let value =
             from_bytes(&file(&case), MapLocation::None).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(value.to_string(), said(&case));
@@ -54,7 +55,8 @@ fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<(
             assert_eq!(from_bytes(&on_gpu, Device::Cpu)?.to_string(), said(&case));
             Ok::<_, todevice::Error>(())
         })?;
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -62,14 +64,14 @@ fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<(
 fn files_of_the_format_before_1_6_are_loaded() -> Result<()> {
     let cases = cases("legacy");
     assert!(cases.len() > 12);
-    for case in cases {
+    each_case(cases, |case| {
         let bytes = hex(&case["file"]);
         let value = from_bytes(&bytes, MapLocation::None).unwrap_or_else(|error| panic!("{case}: {error}"));
         assert_eq!(value.to_string(), said(&case));
         for end in (0..bytes.len()).step_by(7) {
             assert!(from_bytes(&bytes[..end], MapLocation::None).is_err(), "{end} bytes of {case}");
         }
-    }
+    });
     // Also to a device, preserving sharing.
     let bytes = include_bytes!("files/before-1.6.pt");
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -107,19 +109,19 @@ fn what_is_wrong_with_a_file_of_the_format_before_1_6_is_said_as_in_pytorch() {
 fn types_that_this_crate_lacks_are_refused_by_pytorchs_names() {
     let cases = cases("lacking");
     assert!(cases.len() > 12);
-    for case in cases {
+    each_case(cases, |case| {
         let name = case["name"].as_str().unwrap();
         let message = from_bytes(&file(&case), MapLocation::None).unwrap_err().to_string();
         assert!(message.starts_with("the checkpoint has a "), "{message}");
         assert!(message.split([' ', ',', '(', ')']).any(|word| word == name), "{name}: {message}");
-    }
+    });
 }
 
 /// Values that PyTorch rejects too, though the file is intact.
 #[test]
 fn what_is_not_allowed_is_refused_in_pytorchs_words() {
     let not_allowed = |name: &str| format!("Unsupported global: GLOBAL {name} was not an allowed global");
-    for (pickle, why) in [
+    each_case([
         (
             &b"cnumpy._core.multiarray\n_reconstruct\n."[..],
             not_allowed("numpy._core.multiarray._reconstruct"),
@@ -145,11 +147,11 @@ fn what_is_not_allowed_is_refused_in_pytorchs_words() {
         (b"N)R.", "Trying to call reduce for unrecognized function".into()),
         (b"ctorch\nSize\nN\x85R.", "torch.Size has unexpected arguments".into()),
         (b"\x8b.", "Unsupported operand 139".into()),
-    ] {
+    ], |(pickle, why)| {
         let message = refusal(pickle);
         assert!(message.starts_with(&format!("Weights only load failed. {why}")), "{message}");
         assert!(!message.contains("damaged"), "{message}");
-    }
+});
     let surrogate = "a str has an unpaired surrogate, which a Rust string cannot contain";
     assert_eq!(refusal(b"X\x03\0\0\0\xed\xa0\x80."), surrogate);
     assert_eq!(refusal(b"}]K\x01s."), "unhashable type: 'list'");
@@ -180,10 +182,11 @@ fn equal_keys_are_one_as_in_python() -> Result<()> {
 fn the_attributes_of_a_dict_come_back() -> Result<()> {
     let pickle = b"ccollections\nOrderedDict\n)RX\x01\0\0\0aK\x01s}X\x09\0\0\0_metadataK\x05sb.";
     let value = from_bytes(&with_pickle(pickle), MapLocation::None)?;
-    for value in [from_bytes(&to_bytes(&value)?, MapLocation::None)?, value] {
+    each_case([from_bytes(&to_bytes(&value)?, MapLocation::None)?, value], |value| -> Result<()> {
         assert_eq!(value.to_string(), "OrderedDict([('a', 1)])");
         assert_eq!(value.as_dict()?.attributes().unwrap().to_string(), "{'_metadata': 5}");
-    }
+        Ok(())
+    });
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Files written by PyTorch.
 
+use crate::each_case::each_case;
 use todevice::nn::{BatchNorm1d, Linear, Module, Sequential, StateDict};
 use todevice::serialize::{Dict, MapLocation, Value, from_bytes, to_bytes};
 use todevice::{Device, Machine, Result, Tensor};
@@ -100,47 +101,50 @@ fn files_of_every_version_are_read_and_what_is_read_is_written_again() -> Result
 
 #[test]
 fn what_is_no_checkpoint_is_named() {
-    for (bytes, message) in [
-        (&b""[..], "This file is empty: its save was interrupted, or torch.save did not write it"),
-        (
-            include_bytes!("files/before-0.4.tar"),
-            "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
+    each_case(
+        [
+            (&b""[..], "This file is empty: its save was interrupted, or torch.save did not write it"),
+            (
+                include_bytes!("files/before-0.4.tar"),
+                "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
              torch.load(weights_only=False), and save it again",
-        ),
-        (
-            include_bytes!("files/torchscript.pt"),
-            "This is a TorchScript archive of torch.jit.save, which contains a program: save its state_dict() with torch.save",
-        ),
-        (
-            include_bytes!("files/python.safetensors"),
-            "This is a safetensors file: serialize::safetensors::load_file reads it",
-        ),
-        (
-            include_bytes!("files/module.pt"),
-            "Weights only load failed. Unsupported global: GLOBAL torch.nn.modules.linear.Linear was not an allowed global: a \
-             checkpoint contains tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
+            ),
+            (
+                include_bytes!("files/torchscript.pt"),
+                "This is a TorchScript archive of torch.jit.save, which contains a program: save its state_dict() with torch.save",
+            ),
+            (
+                include_bytes!("files/python.safetensors"),
+                "This is a safetensors file: serialize::safetensors::load_file reads it",
+            ),
+            (
+                include_bytes!("files/module.pt"),
+                "Weights only load failed. Unsupported global: GLOBAL torch.nn.modules.linear.Linear was not an allowed global: a \
+             checkpoint is made of tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
              model.state_dict()",
-        ),
-        (
-            include_bytes!("files/int16.pt"),
-            "the checkpoint has a tensor of torch.int16, which this crate does not support: convert it in PyTorch, and save it again",
-        ),
-        (
-            b"<!DOCTYPE html>",
-            "This is not a checkpoint: torch.save writes a zip file, which begins with PK, but this file begins with <!DOCTYP",
-        ),
-        (
-            // In the old format, with a pickle protocol that torch.load does not accept.
-            b"\x80\x04\x95\r\0\0\0\0\0\0\0\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
-            "Weights only load failed. Unsupported operand 149: torch.save writes the pickle protocol 2",
-        ),
-        (
-            &OF_ALL_VERSIONS[2].1[..5000],
-            "PytorchStreamReader failed reading zip archive: failed finding central directory",
-        ),
-    ] {
-        assert_eq!(from_bytes(bytes, MapLocation::None).unwrap_err().to_string(), message);
-    }
+            ),
+            (
+                include_bytes!("files/int16.pt"),
+                "the checkpoint has a tensor of torch.int16, which this crate does not support: convert it in PyTorch, and save it again",
+            ),
+            (
+                b"<!DOCTYPE html>",
+                "This is not a checkpoint: torch.save writes a zip file, which begins with PK, but this file begins with <!DOCTYP",
+            ),
+            (
+                // In the old format, with a pickle protocol that torch.load does not accept.
+                b"\x80\x04\x95\r\0\0\0\0\0\0\0\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
+                "Weights only load failed. Unsupported operand 149: torch.save writes the pickle protocol 2",
+            ),
+            (
+                &OF_ALL_VERSIONS[2].1[..5000],
+                "PytorchStreamReader failed reading zip archive: failed finding central directory",
+            ),
+        ],
+        |(bytes, message)| {
+            assert_eq!(from_bytes(bytes, MapLocation::None).unwrap_err().to_string(), message);
+        },
+    );
 }
 
 /// The devices of its tensors: on the CPU, on `cuda:0`, on `cuda:1`, and the view of the last.

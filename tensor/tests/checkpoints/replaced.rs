@@ -1,5 +1,6 @@
 //! Saving replaces a file atomically, whatever happens meanwhile.
 
+use crate::each_case::each_case;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
@@ -109,21 +110,23 @@ fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
     let length = fs::metadata(&path)?.len();
     let tensor = length - NUMBERS as u64 * 4;
     // The start, headers, the pickle, the tensor, its end, the directory and the very last byte.
-    for bytes in
-        [0, 1, 29, 64, 65, 200, tensor - 700, 5_000, length / 2, length - 800, length - 23, length - 1]
-    {
-        let limit = format!("--fsize={bytes}");
-        let killed = saving(&["prlimit", &limit], &path, 1, 1).output().unwrap();
-        assert!(!killed.status.success(), "{bytes}");
-        assert_eq!(generation(&path)?, 0, "{bytes}");
-        // This save first removes leftovers of the earlier one, then fails, and removes its own.
-        let refused = ["bash", "-c", "trap '' XFSZ; exec prlimit \"$@\"", "bash", &limit];
-        let refused = saving(&refused, &path, 1, 1).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stdout) + String::from_utf8_lossy(&refused.stderr);
-        let error = format!("Error: [Errno 27] File too large: '{}'\n", path.display());
-        assert!(!refused.status.success() && said.contains(&error), "{bytes}: {said}");
-        assert_eq!((generation(&path)?, folder.names()), (0, vec!["model.pt".to_owned()]), "{bytes}");
-    }
+    each_case(
+        [0, 1, 29, 64, 65, 200, tensor - 700, 5_000, length / 2, length - 800, length - 23, length - 1],
+        |bytes| -> Result<()> {
+            let limit = format!("--fsize={bytes}");
+            let killed = saving(&["prlimit", &limit], &path, 1, 1).output().unwrap();
+            assert!(!killed.status.success(), "{bytes}");
+            assert_eq!(generation(&path)?, 0, "{bytes}");
+            // This save first removes leftovers of the earlier one, then fails, and removes its own.
+            let refused = ["bash", "-c", "trap '' XFSZ; exec prlimit \"$@\"", "bash", &limit];
+            let refused = saving(&refused, &path, 1, 1).output().unwrap();
+            let said = String::from_utf8_lossy(&refused.stdout) + String::from_utf8_lossy(&refused.stderr);
+            let error = format!("Error: [Errno 27] File too large: '{}'\n", path.display());
+            assert!(!refused.status.success() && said.contains(&error), "{bytes}: {said}");
+            assert_eq!((generation(&path)?, folder.names()), (0, vec!["model.pt".to_owned()]), "{bytes}");
+            Ok(())
+        },
+    );
     // With enough room, it is saved.
     let limit = format!("--fsize={length}");
     assert!(saving(&["prlimit", &limit], &path, 1, 1).output().unwrap().status.success());

@@ -1,5 +1,6 @@
 //! Safetensors files: Python's, ours, and values that neither can store.
 
+use crate::each_case::each_case;
 use todevice::serialize::from_bytes;
 use todevice::serialize::safetensors::{Metadata, load, load_file, save, save_file};
 use todevice::{DType, Device, Machine, Result, Tensor};
@@ -38,7 +39,7 @@ fn every_byte_of_a_bool_but_0_is_true() -> Result<()> {
     safetensors.extend_from_slice(&[2, 0, 255, 1]);
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        for device in [Device::Cpu, Device::cuda(0)] {
+        each_case([Device::Cpu, Device::cuda(0)], |device| -> Result<()> {
             let of_pytorch = from_bytes(include_bytes!("files/bool-bytes.pt"), device)?;
             for bools in [&load(&safetensors, device)?.0[0].1, of_pytorch.as_tensor()?] {
                 let truths = [true, false, true, true];
@@ -51,7 +52,8 @@ fn every_byte_of_a_bool_but_0_is_true() -> Result<()> {
                 assert_eq!(bools.mul(bools)?.to_vec::<bool>()?, truths);
                 assert!(bools.equal(&Tensor::new(truths)?.to(device)?)?);
             }
-        }
+            Ok(())
+        });
         Ok(())
     })
 }
@@ -90,12 +92,12 @@ fn what_the_format_cannot_keep_is_refused() -> Result<()> {
         "You are trying to save a non contiguous tensor: `x` which is not allowed. It either means you are trying to save tensors \
          which are reference of each other"
     ));
-    for other in [&x, &x.get(1)?] {
+    each_case([&x, &x.get(1)?], |other| {
         assert!(refused(&[("a", &x), ("b", other)]).starts_with(
             "Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them \
              again: a, b."
         ));
-    }
+    });
     // Two parts of one storage that do not overlap do not count as shared.
     save([("a", &x.get(0)?), ("b", &x.get(1)?)], &Metadata::new())?;
     let name = "a tensor cannot have the name `__metadata__`, which safetensors files reserve";
@@ -112,21 +114,24 @@ fn damaged_files_are_refused_in_the_words_of_the_library() -> Result<()> {
         let header = String::from_utf8(bytes[8..bytes.len() - 16].to_vec()).unwrap().replace(from, to);
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 16]].concat()
     };
-    for (bytes, reason) in [
-        (vec![], "header too small"),
-        (vec![0xFF; 20], "header too large"),
-        (bytes[..40].to_vec(), "invalid header length"),
-        (bytes[..bytes.len() - 1].to_vec(), "incomplete metadata, file not fully covered"),
-        ([&bytes[..], &[0]].concat(), "incomplete metadata, file not fully covered"),
-        (changed("[4]", "[5]"), "invalid shape, data type, or offset for tensor"),
-        (changed("[0,16]", "[1,17]"), "invalid offset for tensor `x`"),
-        (
-            changed("[4]", "[4,9223372036854775807,4]"),
-            "overflow computing buffer size from shape and/or element type",
-        ),
-    ] {
-        assert_eq!(message(&bytes), format!("Error while deserializing header: {reason}"));
-    }
+    each_case(
+        [
+            (vec![], "header too small"),
+            (vec![0xFF; 20], "header too large"),
+            (bytes[..40].to_vec(), "invalid header length"),
+            (bytes[..bytes.len() - 1].to_vec(), "incomplete metadata, file not fully covered"),
+            ([&bytes[..], &[0]].concat(), "incomplete metadata, file not fully covered"),
+            (changed("[4]", "[5]"), "invalid shape, data type, or offset for tensor"),
+            (changed("[0,16]", "[1,17]"), "invalid offset for tensor `x`"),
+            (
+                changed("[4]", "[4,9223372036854775807,4]"),
+                "overflow computing buffer size from shape and/or element type",
+            ),
+        ],
+        |(bytes, reason)| {
+            assert_eq!(message(&bytes), format!("Error while deserializing header: {reason}"));
+        },
+    );
     assert!(message(&changed("F32", "F99")).contains("unknown variant `F99`"));
     let dtype = "the tensor `x` has the type I16, which this crate does not support";
     assert_eq!(message(&changed("\"F32\",\"shape\":[4]", "\"I16\",\"shape\":[8]")), dtype);

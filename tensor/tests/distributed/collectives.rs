@@ -1,5 +1,6 @@
 //! Collectives of ranks, on GPUs and on the host.
 
+use crate::each_case::each_case;
 use std::time::Duration;
 
 use todevice::distributed::{self as dist, CollectiveOptions, Ranks, ReduceOp};
@@ -189,7 +190,7 @@ fn a_collective_is_queued_and_the_host_goes_on() -> Result<()> {
 /// finds all others waiting.
 #[test]
 fn all_ranks_of_one_program_take_the_same_time() -> Result<()> {
-    for text in ["sim:t4x8", "sim:h200x8", "sim:rtx4090x8"] {
+    each_case(["sim:t4x8", "sim:h200x8", "sim:rtx4090x8"], |text| -> Result<()> {
         let times = machine(text).enter(|| {
             dist::spawn(8, |rank| {
                 cuda::set_device(rank)?;
@@ -212,7 +213,8 @@ fn all_ranks_of_one_program_take_the_same_time() -> Result<()> {
             })
         })?;
         assert!(times.iter().all(|time| *time == times[0]), "{text}: {times:#?}");
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -301,11 +303,12 @@ fn a_recording_sees_all_ranks() -> Result<()> {
 #[test]
 fn halves_and_other_types_are_reduced_too() {
     everywhere(|rank, device| {
-        for dtype in [DType::F16, DType::BF16, DType::F64, DType::I32, DType::U8] {
+        each_case([DType::F16, DType::BF16, DType::F64, DType::I32, DType::U8], |dtype| -> Result<()> {
             let x = Tensor::new([1.0f32 + rank as f32, 0.0])?.to((device, dtype))?;
             dist::all_reduce(&x, ReduceOp::Sum)?;
             assert_eq!(x.to(DType::F32)?.to_vec::<f32>()?, [10.0, 0.0], "{dtype}");
-        }
+            Ok(())
+        });
         Ok(())
     });
 }

@@ -1,5 +1,6 @@
 //! `DistributedDataParallel` compared with one device.
 
+use crate::each_case::each_case;
 use std::sync::Arc;
 
 use todevice::data::{
@@ -79,7 +80,7 @@ fn gradients_of_whole_numbers_are_exactly_those_of_one_device() -> Result<()> {
         model.forward(&x)?.square()?.sum_dims(&[1], false)?.mean()?.backward()?;
         all_of(&model, true)
     })?;
-    for size in [2, 4, 8] {
+    each_case([2, 4, 8], |size| -> Result<()> {
         let all = machine("sim:t4x8").enter(|| {
             dist::spawn(size, |rank| {
                 let device = rank_on_gpu(rank)?;
@@ -94,7 +95,8 @@ fn gradients_of_whole_numbers_are_exactly_those_of_one_device() -> Result<()> {
         for gradients in all {
             assert_eq!(gradients, one, "{size} ranks");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -115,7 +117,7 @@ fn gradients_of_other_numbers_are_those_of_one_device_but_for_rounding() -> Resu
         all_of(&model, true)
     })?;
     let largest = one.iter().fold(0.0f32, |most, gradient| most.max(gradient.abs()));
-    for size in [2, 4, 8] {
+    each_case([2, 4, 8], |size| -> Result<()> {
         let all = machine("sim:h200x8").enter(|| {
             dist::spawn(size, |rank| {
                 let device = rank_on_gpu(rank)?;
@@ -134,7 +136,8 @@ fn gradients_of_other_numbers_are_those_of_one_device_but_for_rounding() -> Resu
                 assert!((a - b).abs() <= 1e-5 * largest, "{size} ranks: {a} and {b}");
             }
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 
@@ -457,7 +460,7 @@ fn ranks_without_gpus_train_too() -> Result<()> {
 /// In the third step, whose buckets follow the order of arrival.
 #[test]
 fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Result<()> {
-    for text in ["sim:t4x2", "sim:h200x8"] {
+    each_case(["sim:t4x2", "sim:h200x8"], |text| -> Result<()> {
         let machine = machine(text);
         let size = if text.ends_with('8') { 8 } else { 2 };
         let trace = machine.enter(|| {
@@ -491,7 +494,8 @@ fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Resu
             assert!(buckets[0].start < last, "{text}, rank {rank}: {} and {last}", buckets[0].start);
             assert!(buckets[1].start >= buckets[0].end, "in their order");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }
 

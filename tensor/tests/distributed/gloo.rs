@@ -1,6 +1,7 @@
 //! Gloo's messages and behaviour, and ranks that do not participate. Two PyTorch 2.11 processes gave the expected
 //! results.
 
+use crate::each_case::each_case;
 use std::sync::{Arc, Mutex};
 
 use todevice::distributed::{
@@ -223,7 +224,7 @@ fn nccl_refuses_in_its_own_words() {
 
 #[test]
 fn parts_of_different_sizes_are_reduced_and_scattered() {
-    for gpu in ["none", "sim:t4x2"] {
+    each_case(["none", "sim:t4x2"], |gpu| -> Result<()> {
         let sums = machine(gpu).enter(|| {
             dist::spawn(2, |rank| {
                 let device = if gpu == "none" { Device::Cpu } else { Device::cuda(rank) };
@@ -242,7 +243,8 @@ fn parts_of_different_sizes_are_reduced_and_scattered() {
             })
         });
         assert_eq!(sums.unwrap(), [vec![3.0; 3], vec![4.0; 2]]);
-    }
+        Ok(())
+    });
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn groups_are_checked_as_pytorch_checks_them() {
 
 #[test]
 fn a_rank_outside_the_group_is_warned_and_goes_on() {
-    for gpu in ["none", "sim:t4x2"] {
+    each_case(["none", "sim:t4x2"], |gpu| -> Result<()> {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let machine = machine(gpu);
         let heard = warnings.clone();
@@ -315,7 +317,8 @@ fn a_rank_outside_the_group_is_warned_and_goes_on() {
         let expected = names
             .map(|name| format!("Running {name} on global rank 1 which does not belong to the given group."));
         assert_eq!(*warnings.lock().unwrap(), expected);
-    }
+        Ok(())
+    });
 }
 
 /// A model with arbitrary tensors.

@@ -5,6 +5,7 @@
 //! TORCH_PYTHON=venv/bin/python cargo test -p tensor-tests --test suite -- --ignored losses_are_pytorchs
 //! ```
 
+use crate::each_case::each_case;
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ fn lab_06(rank: usize, size: usize) -> Result<Trained> {
 #[ignore = "it needs PyTorch: set TORCH_PYTHON"]
 fn losses_are_pytorchs() -> Result<()> {
     let python = std::env::var_os("TORCH_PYTHON").expect("TORCH_PYTHON names a Python that has PyTorch");
-    for size in [2, 4, 8] {
+    each_case([2, 4, 8], |size| -> Result<()> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/distributed/ddp.py");
         let mut command = Command::new(&python);
@@ -120,6 +121,7 @@ fn losses_are_pytorchs() -> Result<()> {
             }
         }
         println!("{size} ranks: {:?}", ours[0][0].1.0.last());
-    }
+        Ok(())
+    });
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Errors between ranks, and their messages.
 
+use crate::each_case::each_case;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -174,11 +175,12 @@ fn helper_with_more_ranks_than_files() {
 /// If several ranks fail, the first error is reported, however fast the threads of the others are.
 #[test]
 fn of_several_errors_the_first_is_told() {
-    for size in [2, 3].repeat(150) {
+    each_case([2, 3].repeat(150), |size| -> Result<()> {
         let error = machine("none").enter(|| dist::spawn(size, |_rank| Tensor::ones(&[4])?.reshape(&[3])));
         let Err(Error::Rank(rank)) = error else { panic!("no rank has failed") };
         assert_eq!(rank.rank, 0);
-    }
+        Ok(())
+    });
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn different_collectives_in_one_place_are_found() {
 
 #[test]
 fn a_rank_that_is_too_slow_is_a_timeout() {
-    for text in ["sim:t4x2", "sim:t4"] {
+    each_case(["sim:t4x2", "sim:t4"], |text| -> Result<()> {
         let backend = if text == "sim:t4" { "gloo" } else { "nccl" };
         let error = machine(text)
             .enter(|| {
@@ -240,7 +242,8 @@ fn a_rank_that_is_too_slow_is_a_timeout() {
         };
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("rank 1 was slow: it came 1"), "{text}");
-    }
+        Ok(())
+    });
 }
 
 #[test]
@@ -297,7 +300,7 @@ fn without_threads_a_phase_may_not_wait_for_one_that_has_not_begun() -> Result<(
 /// With modelled times, and with real ones: there only the time during which a rank itself ran counts.
 #[test]
 fn a_rank_of_gloo_that_comes_too_late_is_named() {
-    for gpu in ["none", "sim:t4"] {
+    each_case(["none", "sim:t4"], |gpu| -> Result<()> {
         let late = |sleeps: [u64; 2], between: bool| {
             machine(gpu).enter(|| {
                 dist::spawn(2, |rank| {
@@ -330,7 +333,8 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
             // other.
             assert_eq!(late([150, 150], between).unwrap(), [2.0 + 2.0 * f64::from(between); 2]);
         }
-    }
+        Ok(())
+    });
 }
 
 /// Each rank's message is gloo's: those that waited report the direction, and the late one that its connection was
@@ -359,7 +363,7 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
             ["send", "", "late"],
         ),
     ];
-    for gpu in ["none", "sim:t4"] {
+    each_case(["none", "sim:t4"], |gpu| -> Result<()> {
         for (call, late, expected) in cases {
             let said = machine(gpu).enter(|| {
                 dist::spawn(3, |rank| {
@@ -388,7 +392,8 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
                 assert_eq!(first, expected, "{gpu}, rank {late} is late");
             }
         }
-    }
+        Ok(())
+    });
     // The cause is that ranks waited, even if the late one is the first to fail.
     let error = machine("sim:t4").enter(|| {
         dist::spawn(2, |rank| {
@@ -424,7 +429,7 @@ fn groups_of_different_members_do_not_meet() {
         assert!(text.contains("rank 1 waits in ALLREDUCE number 1"), "{text}");
     }
     // Groups of a single rank need no other ranks.
-    for gpu in ["none", "sim:t4"] {
+    each_case(["none", "sim:t4"], |gpu| -> Result<()> {
         let sums = machine(gpu).enter(|| {
             dist::spawn(2, |rank| {
                 dist::init_process_group("gloo")?;
@@ -436,7 +441,8 @@ fn groups_of_different_members_do_not_meet() {
             })
         });
         assert_eq!(sums.unwrap(), [0.0, 1.0]);
-    }
+        Ok(())
+    });
     for error in fails(2, |_, _| dist::new_group(&[0, 2]).map(drop)) {
         let text = "The new group's rank should be within the world_size set by init_process_group";
         assert_eq!(error.to_string().lines().next(), Some(text));

@@ -1,5 +1,6 @@
 //! `DistributedDataParallel` of a network with a part that some forward passes skip.
 
+use crate::each_case::each_case;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use todevice::distributed::{self as dist, DistributedDataParallel, DistributedDataParallelOptions};
@@ -160,10 +161,11 @@ fn a_gradient_of_earlier_passes_counts_where_the_last_pass_left_the_branch_out()
         (vec![step([true, true], Averaged), step([false, false], Changed)], [[4.5, 1.5], [4.5, 2.5]]),
         (vec![step([true, true], Averaged), step([true, false], ZeroedBetween)], [[2.0, 0.5]; 2]),
     ];
-    for (number, (steps, expected)) in cases.iter().enumerate() {
+    each_case(cases.iter().enumerate(), |(number, (steps, expected))| -> Result<()> {
         for gpu in ["none", "sim:t4x2"] {
             assert_eq!(gradients_after(steps, gpu)?, expected, "case {number} on {gpu}");
         }
-    }
+        Ok(())
+    });
     Ok(())
 }

@@ -128,6 +128,15 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
+/// Returns an error unless the value is a fraction.
+pub fn check_fraction(fraction: f64) -> Result<(), String> {
+    match (0.0..=1.0).contains(&fraction) {
+        true => Ok(()),
+        false => Err(format!("Invalid fraction value: {fraction:?}. Allowed range: 0~1")),
+    }
+}
+
+/// Splits the options at commas, except within the brackets of a list.
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {
@@ -153,16 +162,10 @@ fn number(key: &str, value: &str) -> Result<f64, String> {
     value.parse().map_err(|_| format!("{key} expects a number, but got '{value}'"))
 }
 
-pub fn check_fraction(fraction: f64) -> Result<(), String> {
-    match (0.0..=1.0).contains(&fraction) {
-        true => Ok(()),
-        false => Err(format!("Invalid fraction value: {fraction:?}. Allowed range: 0~1")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn options_are_read_as_pytorch_reads_them() {
@@ -235,43 +238,49 @@ mod tests {
     fn wrong_options_are_refused_in_one_clear_line() {
         let too_small = "CachingAllocator option max_split_size_mb too small, must be >= 20";
         let threshold = "garbage_collect_threshold is invalid, set it in (0.0, 1.0)";
-        for (text, message) in [
-            ("max_split_size_mb:19", too_small),
-            ("max_split_size_mb:-1", too_small),
-            ("max_split_size_mb:", "max_split_size_mb expects a whole number of megabytes, but got ''"),
-            ("max_split_size_mb:9e9", "max_split_size_mb expects a whole number of megabytes, but got '9e9'"),
-            (
-                "max_split_size_mb:9223372036854775807",
-                "max_split_size_mb expects a whole number of megabytes, but got '9223372036854775807'",
-            ),
-            ("max_split_size_mb", "max_split_size_mb expects a whole number of megabytes, but got ''"),
-            (
-                "max_non_split_rounding_mb:1",
-                "CachingAllocator option max_non_split_rounding_mb too small, must be >= 20",
-            ),
-            ("foo:1", "Unrecognized key 'foo' in Accelerator allocator config."),
-            ("backend:native,:", "Unrecognized key '' in Accelerator allocator config."),
-            ("garbage_collection_threshold:0", threshold),
-            ("garbage_collection_threshold:1.0", threshold),
-            ("garbage_collection_threshold:NaN", threshold),
-            (
-                "garbage_collection_threshold:0.8",
-                "garbage_collection_threshold:0.8 is not supported by this allocator",
-            ),
-            ("roundup_power2_divisions:3", "For roundups, the divisions has to be power of 2 "),
-            (
-                "roundup_power2_divisions:[256:1,512:2,>:8]",
-                "roundup_power2_divisions:[256:1,512:2,>:8] is not supported by this allocator",
-            ),
-            ("expandable_segments:True", "expandable_segments:True is not supported by this allocator"),
-            ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not supported by this allocator"),
-            ("per_process_memory_fraction:2", "Invalid fraction value: 2.0. Allowed range: 0~1"),
-            (
-                "per_process_memory_fraction:half",
-                "per_process_memory_fraction expects a number, but got 'half'",
-            ),
-        ] {
-            assert_eq!(Settings::parse(text).unwrap_err(), message, "{text}");
-        }
+        each_case(
+            [
+                ("max_split_size_mb:19", too_small),
+                ("max_split_size_mb:-1", too_small),
+                ("max_split_size_mb:", "max_split_size_mb expects a whole number of megabytes, but got ''"),
+                (
+                    "max_split_size_mb:9e9",
+                    "max_split_size_mb expects a whole number of megabytes, but got '9e9'",
+                ),
+                (
+                    "max_split_size_mb:9223372036854775807",
+                    "max_split_size_mb expects a whole number of megabytes, but got '9223372036854775807'",
+                ),
+                ("max_split_size_mb", "max_split_size_mb expects a whole number of megabytes, but got ''"),
+                (
+                    "max_non_split_rounding_mb:1",
+                    "CachingAllocator option max_non_split_rounding_mb too small, must be >= 20",
+                ),
+                ("foo:1", "Unrecognized key 'foo' in Accelerator allocator config."),
+                ("backend:native,:", "Unrecognized key '' in Accelerator allocator config."),
+                ("garbage_collection_threshold:0", threshold),
+                ("garbage_collection_threshold:1.0", threshold),
+                ("garbage_collection_threshold:NaN", threshold),
+                (
+                    "garbage_collection_threshold:0.8",
+                    "garbage_collection_threshold:0.8 is not supported by this allocator",
+                ),
+                ("roundup_power2_divisions:3", "For roundups, the divisions has to be power of 2 "),
+                (
+                    "roundup_power2_divisions:[256:1,512:2,>:8]",
+                    "roundup_power2_divisions:[256:1,512:2,>:8] is not supported by this allocator",
+                ),
+                ("expandable_segments:True", "expandable_segments:True is not supported by this allocator"),
+                ("backend:cudaMallocAsync", "backend:cudaMallocAsync is not supported by this allocator"),
+                ("per_process_memory_fraction:2", "Invalid fraction value: 2.0. Allowed range: 0~1"),
+                (
+                    "per_process_memory_fraction:half",
+                    "per_process_memory_fraction expects a number, but got 'half'",
+                ),
+            ],
+            |(text, message)| {
+                assert_eq!(Settings::parse(text).unwrap_err(), message, "{text}");
+            },
+        );
     }
 }

@@ -3,6 +3,7 @@ mod model;
 mod random;
 mod traces;
 
+use crate::each_case::each_case;
 use std::panic::Location;
 use std::time::Instant;
 
@@ -111,9 +112,9 @@ fn nothing_asked_for_is_nothing_given_and_nothing_counted() {
 fn sizes_that_no_device_has_are_errors() {
     let driver = FakeDriver::with_capacity(1 << 40);
     let allocator = &mut Allocator::default();
-    for bytes in [u64::MAX, u64::MAX - 511, 1 << 63, EXABYTE] {
+    each_case([u64::MAX, u64::MAX - 511, 1 << 63, EXABYTE], |bytes| {
         assert_eq!(malloc(allocator, &driver, bytes), Err(MallocError::MoreThanAnExabyte));
-    }
+    });
     assert_eq!(*allocator.stats(), DeviceStats::default());
     assert_eq!(
         malloc(allocator, &driver, EXABYTE - 1),
@@ -172,10 +173,10 @@ fn a_stream_never_gets_memory_of_another() {
         allocator.free(&driver, block);
     }
     let pointers: Vec<DevicePtr> = allocator.snapshot().map(|segment| segment.pointer).collect();
-    for (number, pointer) in [(1, pointers[0]), (0, pointers[1]), (2, pointers[2])] {
+    each_case([(1, pointers[0]), (0, pointers[1]), (2, pointers[2])], |(number, pointer)| {
         assert_eq!(allocator.malloc(&driver, 4096, on(number), place).unwrap().pointer, pointer);
-    }
-    // Stream 0 has no block of 4 MiB. The next stream in the pool has one.
+    });
+    // Stream 0 has no block of 4 MiB, but the streams that follow it in the pool may.
     let large = allocator.malloc(&driver, 4 << 20, on(1), place).unwrap();
     allocator.free(&driver, large);
     assert_ne!(allocator.malloc(&driver, 4 << 20, on(0), place).unwrap().pointer, large.pointer);
@@ -275,7 +276,7 @@ fn any_driver_call_may_fail_and_nothing_is_lost() {
         exercise(&mut Allocator::default(), &driver).unwrap();
         CALLS.map(|call| (call, driver.calls(call)))
     };
-    for (call, count) in calls {
+    each_case(calls, |(call, count)| {
         assert!(count >= 2, "{call:?} is called {count} times");
         for number in 0..count {
             let at = format!("{call:?} {number}");
@@ -296,7 +297,7 @@ fn any_driver_call_may_fail_and_nothing_is_lost() {
             assert_eq!((driver.in_use(), figures(allocator)), (0, [0; 4]), "{at}");
             assert!(allocator.uses.pending.is_empty(), "{at}");
         }
-    }
+    });
 }
 
 #[test]

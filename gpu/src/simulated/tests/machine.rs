@@ -1,6 +1,7 @@
 //! Tests of memory and several devices, and a benchmark of launches.
 
 use super::*;
+use crate::each_case::each_case;
 
 #[test]
 fn out_of_memory_is_the_profiles_and_does_not_stick() {
@@ -32,11 +33,11 @@ fn memory_can_be_less_than_the_profiles_and_the_context_takes_some() {
 #[test]
 fn page_locked_memory_the_computer_cannot_give_is_an_error() {
     let rig = Rig::one();
-    for bytes in [usize::MAX, isize::MAX as usize] {
+    each_case([usize::MAX, isize::MAX as usize], |bytes| {
         let error = rig.gpu.malloc_host(bytes).unwrap_err();
         assert_eq!((error.code, error.detail.is_some()), (2, true));
         assert_eq!(rig.gpu.malloc(0, bytes), Err(errors::out_of_memory()));
-    }
+    });
     let x = rig.gpu.malloc_host(10).unwrap();
     assert_eq!(rig.gpu.read_host(PinnedPtr(x.0 + 5), &mut [0; 6]), Err(errors::invalid_value()));
 }

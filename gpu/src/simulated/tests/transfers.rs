@@ -1,6 +1,7 @@
 //! Tests of copies between host and device.
 
 use super::*;
+use crate::each_case::each_case;
 
 const COUNT: usize = 4096;
 
@@ -77,9 +78,9 @@ fn an_unordered_copy_is_torn_the_same_way_every_time_and_otherwise_with_another_
 
 #[test]
 fn an_event_makes_it_whole() {
-    for seed in [None, Some(1), Some(99)] {
+    each_case([None, Some(1), Some(99)], |seed| {
         assert_eq!(unordered_copy(seed, true), (0, 1 << 18));
-    }
+    });
 }
 
 #[test]

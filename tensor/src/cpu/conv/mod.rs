@@ -194,6 +194,7 @@ fn share<J: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     fn bits<T: Lanes>(threads: usize, pass: ConvPass, shape: &ConvShape, number: fn(f64) -> T) -> Vec<u8> {
         let numbers = |count: usize, seed: usize| -> Vec<T> {
@@ -235,7 +236,7 @@ mod tests {
             ConvShape { groups: 8, ..plain(3, 8, 20, 21, 16) },
             ConvShape { groups: 2, stride: [2, 3], ..plain(2, 24, 20, 21, 34) },
         ];
-        for shape in shapes {
+        each_case(shapes, |shape| {
             for pass in [ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardFilter] {
                 let one =
                     [bits(1, pass, &shape, |number| number as f32), bits(1, pass, &shape, |number| number)];
@@ -247,6 +248,6 @@ mod tests {
                     assert!(several == one, "{threads} threads, {pass:?}, {shape:?}");
                 }
             }
-        }
+        });
     }
 }

@@ -50,6 +50,7 @@ fn are_equivalent<T: Pod>(matrix: &[T], [rows, columns]: [usize; 2], [down, alon
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     fn product_of([m, n, k]: [usize; 3], a: &[f32], b: &[f32]) -> (Vec<f32>, Vec<[usize; 2]>) {
         let asked = std::cell::RefCell::new(Vec::new());
@@ -73,17 +74,20 @@ mod tests {
         let like_columns: Vec<f32> = (0..k * n).map(|i| b[i / n]).collect();
         let mut but_for_the_last = like_rows.clone();
         but_for_the_last[m * k - 1] += 1.0;
-        for (a, b, asked) in [
-            (&a, &b, [m, n]),
-            (&like_rows, &b, [1, n]),
-            (&a, &like_columns, [m, 1]),
-            (&but_for_the_last, &b, [m, n]),
-        ] {
-            let (c, was_asked) = product_of([m, n, k], a, b);
-            assert_eq!(was_asked, [asked]);
-            let whole: Vec<f32> =
-                (0..m * n).map(|i| (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum()).collect();
-            assert_eq!(c, whole);
-        }
+        each_case(
+            [
+                (&a, &b, [m, n]),
+                (&like_rows, &b, [1, n]),
+                (&a, &like_columns, [m, 1]),
+                (&but_for_the_last, &b, [m, n]),
+            ],
+            |(a, b, asked)| {
+                let (c, was_asked) = product_of([m, n, k], a, b);
+                assert_eq!(was_asked, [asked]);
+                let whole: Vec<f32> =
+                    (0..m * n).map(|i| (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum()).collect();
+                assert_eq!(c, whole);
+            },
+        );
     }
 }

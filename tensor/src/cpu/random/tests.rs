@@ -1,6 +1,7 @@
 //! Compares the streams with PyTorch's. The vector files hold numbers from PyTorch 2.11. The constants are FNV-1a
 //! hashes of the little-endian bytes of its draws, so one wrong bit, or one word too many, changes them.
 
+use crate::each_case::each_case;
 use serde_json::Value;
 
 use super::wide::{Law, fill_lanes};
@@ -63,24 +64,24 @@ fn normal(engine: &mut Engine, n: usize, mean: f64, std: f64) -> Vec<f32> {
 
 #[test]
 fn rand_and_uniform() {
-    for case in rng_cases("rand") {
+    each_case(rng_cases("rand"), |case| {
         assert_eq!(bits(&uniform(&mut engine(&case), size(&case), 0.0, 1.0)), hex(&case["bits"]), "{case}");
-    }
-    for case in rng_cases("uniform") {
+    });
+    each_case(rng_cases("uniform"), |case| {
         let (a, b) = (number(&case, "a") as f32, number(&case, "b") as f32);
         assert_eq!(bits(&uniform(&mut engine(&case), size(&case), a, b)), hex(&case["bits"]), "{case}");
-    }
+    });
 }
 
 #[test]
 fn randn_and_normal() {
-    for case in rng_cases("randn") {
+    each_case(rng_cases("randn"), |case| {
         assert_eq!(bits(&normal(&mut engine(&case), size(&case), 0.0, 1.0)), hex(&case["bits"]), "{case}");
-    }
-    for case in rng_cases("normal") {
+    });
+    each_case(rng_cases("normal"), |case| {
         let (mean, std) = (number(&case, "mean"), number(&case, "std"));
         assert_eq!(bits(&normal(&mut engine(&case), size(&case), mean, std)), hex(&case["bits"]), "{case}");
-    }
+    });
 }
 
 #[test]
@@ -88,36 +89,36 @@ fn rand_f64() {
     // serde_json may get the last bit of an f64 wrong, so the digits come from the text.
     let text = text("rng_vectors.json");
     let lists = text.split(r#""op":"rand_f64""#).skip(1).map(|case| case.split(['[', ']']).nth(1).unwrap());
-    for (case, digits) in rng_cases("rand_f64").iter().zip(lists) {
+    each_case(rng_cases("rand_f64").iter().zip(lists), |(case, digits)| {
         let mut out = vec![f64::NAN; size(case)];
         fill_uniform_f64(&mut engine(case), &mut out, 0.0, 1.0);
         let expected: Vec<f64> = digits.split(',').map(|v| v.trim().parse().unwrap()).collect();
         assert_eq!(out, expected, "seed {}, n {}", case["seed"], case["n"]);
-    }
+    });
 }
 
 #[test]
 fn randint_random_and_randperm() {
-    for case in rng_cases("randint") {
+    each_case(rng_cases("randint"), |case| {
         let mut out = vec![0; size(&case)];
         let (low, high) = (case["low"].as_i64().unwrap(), case["high"].as_i64().unwrap());
         fill_randint_i64(&mut engine(&case), &mut out, low, high);
         assert_eq!(out, integers(&case, "values"), "{case}");
-    }
-    for case in rng_cases("random_i64") {
+    });
+    each_case(rng_cases("random_i64"), |case| {
         let mut out = vec![0; size(&case)];
         fill_random_i64(&mut engine(&case), &mut out);
         assert_eq!(out, integers(&case, "values"), "{case}");
-    }
-    for case in rng_cases("randperm") {
+    });
+    each_case(rng_cases("randperm"), |case| {
         assert_eq!(randperm(&mut engine(&case), size(&case)), integers(&case, "values"), "{case}");
-    }
+    });
 }
 
 /// Mixed draws on one stream: the cached normal must survive the draws in between.
 #[test]
 fn sequences() {
-    for case in rng_cases("sequence") {
+    each_case(rng_cases("sequence"), |case| {
         let mut engine = engine(&case);
         let steps = case["steps"].as_array().unwrap();
         for (step, expected) in steps.iter().zip(case["bits"].as_array().unwrap()) {
@@ -130,18 +131,18 @@ fn sequences() {
             };
             assert_eq!(bits(&drawn), hex(expected), "{step} of {case}");
         }
-    }
+    });
 }
 
 /// The masks of `F.dropout`, equal on AMD and Intel CPUs.
 #[test]
 fn dropout_masks() {
-    for case in rng_cases("dropout_of_ones") {
+    each_case(rng_cases("dropout_of_ones"), |case| {
         let mut keep = vec![false; size(&case)];
         fill_bernoulli(&mut engine(&case), &mut keep, 1.0 - number(&case, "p"));
         let keep: Vec<i64> = keep.iter().map(|&k| i64::from(k)).collect();
         assert_eq!(keep, integers(&case, "keep"), "{case}");
-    }
+    });
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn initial_weights() {
             assert_eq!(bits(&drawn), hex(&case["bits"]), "{} of seed {}", case["tensor"], case["seed"]);
         }
     }
-    for case in rng_cases("conv2d_1_16_3_alone") {
+    each_case(rng_cases("conv2d_1_16_3_alone"), |case| {
         let mut engine = engine(&case);
         assert_eq!(
             bits(&layer(&mut engine, 16 * 9, 9.0)),
@@ -174,7 +175,7 @@ fn initial_weights() {
             case["seed"]
         );
         assert_eq!(bits(&layer(&mut engine, 16, 9.0)), hex(&case["bias"]), "bias, seed {}", case["seed"]);
-    }
+    });
 }
 
 struct Hash(u64);
@@ -299,20 +300,23 @@ fn normals_of_a_non_contiguous_tensor() {
 #[test]
 fn randint_of_every_width() {
     let drawn = hashes(|engine, hash| {
-        for (low, high) in [
-            (0, 2),
-            (-5, 5),
-            (0, (1 << 28) - 1),
-            (0, 1 << 28),
-            (-(1 << 31), 1 << 31),
-            (i64::MIN, i64::MAX),
-            (i64::MIN, 5),
-        ] {
-            let mut out = [0; 1001];
-            fill_randint_i64(engine, &mut out, low, high);
-            assert!(out.iter().all(|v| (low..high).contains(v)));
-            hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
-        }
+        each_case(
+            [
+                (0, 2),
+                (-5, 5),
+                (0, (1 << 28) - 1),
+                (0, 1 << 28),
+                (-(1 << 31), 1 << 31),
+                (i64::MIN, i64::MAX),
+                (i64::MIN, 5),
+            ],
+            |(low, high)| {
+                let mut out = [0; 1001];
+                fill_randint_i64(engine, &mut out, low, high);
+                assert!(out.iter().all(|v| (low..high).contains(v)));
+                hash.add(out.iter().flat_map(|v| v.to_le_bytes()));
+            },
+        );
     });
     let torch = [
         0x0fb7_5866_4ade_40f3,
@@ -407,14 +411,17 @@ fn bernoulli_of_numbers_and_tensors() {
 /// This machine probably used the AVX2 copy above. This tests the other one.
 #[test]
 fn the_copy_for_any_cpu_gives_the_same_bits() {
-    for (law, whole) in [
-        (Law::Uniform { from: -0.1, to: 0.3 }, uniform(&mut Engine::new(7), 4800, -0.1, 0.3)),
-        (Law::Normal { mean: 0.3, std: 0.7 }, normal(&mut Engine::new(7), 4800, 0.3, 0.7)),
-    ] {
-        let mut out = [f32::NAN; 4800];
-        fill_lanes(&mut Engine::new(7), &mut out, law);
-        assert_eq!(bits(&out), bits(&whole));
-    }
+    each_case(
+        [
+            (Law::Uniform { from: -0.1, to: 0.3 }, uniform(&mut Engine::new(7), 4800, -0.1, 0.3)),
+            (Law::Normal { mean: 0.3, std: 0.7 }, normal(&mut Engine::new(7), 4800, 0.3, 0.7)),
+        ],
+        |(law, whole)| {
+            let mut out = [f32::NAN; 4800];
+            fill_lanes(&mut Engine::new(7), &mut out, law);
+            assert_eq!(bits(&out), bits(&whole));
+        },
+    );
 }
 
 fn randn(generator: &Generator, n: usize) -> Vec<f32> {
@@ -460,12 +467,13 @@ fn state_bytes_are_those_of_torch() {
     assert_eq!(hash(&generator.get_state()), 0x7302_f24b_c524_6b8d);
     assert_eq!(hash(&generator.manual_seed((1 << 32) + 7).get_state()), 0x2fdc_e781_ef7b_a94d);
     assert_eq!(hash(&generator.manual_seed(3).get_state()), 0xf6ba_b292_2096_1f65);
-    for (words, torch) in
-        [(623, 0x1506_d2e6_be89_bf69), (624, 0x7dff_c865_47fa_0b95), (625, 0x9031_47ca_c31b_cafd)]
-    {
-        uniform(&mut generator.manual_seed(7).lock(), words, 0.0, 1.0);
-        assert_eq!(hash(&generator.get_state()), torch, "after {words} words");
-    }
+    each_case(
+        [(623, 0x1506_d2e6_be89_bf69), (624, 0x7dff_c865_47fa_0b95), (625, 0x9031_47ca_c31b_cafd)],
+        |(words, torch)| {
+            uniform(&mut generator.manual_seed(7).lock(), words, 0.0, 1.0);
+            assert_eq!(hash(&generator.get_state()), torch, "after {words} words");
+        },
+    );
 }
 
 #[test]
@@ -485,12 +493,12 @@ fn a_state_with_a_cached_normal_makes_the_round_trip() {
     assert_eq!(other.initial_seed(), 3);
 
     // PyTorch's next draws: randn(5), whose first value is the cached one, and rand(5).
-    for generator in [generator, other] {
+    each_case([generator, other], |generator| {
         let mut hash = Hash::new();
         hash.add(randn(&generator, 5).into_iter().flat_map(f32::to_le_bytes));
         hash.add(uniform(&mut generator.lock(), 5, 0.0, 1.0).into_iter().flat_map(f32::to_le_bytes));
         assert_eq!(hash.0, 0xfd57_8b66_ac2e_d4ee);
-    }
+    });
 }
 
 #[test]
@@ -512,13 +520,13 @@ fn a_bad_state_is_refused_and_changes_nothing() {
         (16, &625_u64.to_le_bytes(), "next 625"),
         (24 + 8 * 5, &(1_u64 << 32).to_le_bytes(), "word 5 is 4294967296"),
     ];
-    for (at, bytes, part) in wrong {
+    each_case(wrong, |(at, bytes, part)| {
         let mut state = good.clone();
         state[at..at + bytes.len()].copy_from_slice(bytes);
         let message = generator.set_state(&state).unwrap_err().to_string();
         assert!(message.starts_with("Invalid mt19937 state: ") && message.contains(part), "{message}");
         assert_eq!(generator.get_state(), good);
-    }
+    });
 
     // Too many words after the last one: the engine would run past the end of its state.
     let mut state = good.clone();

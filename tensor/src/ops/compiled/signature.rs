@@ -233,6 +233,7 @@ fn quoted(text: &str, quote: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     const TEXT: &str = r#"
         #define KERNEL(name) __global__ void name(int hidden)
@@ -282,16 +283,16 @@ mod tests {
 
     #[test]
     fn functions_that_cannot_be_told_apart_are_refused() {
-        for name in ["twice", "templated"] {
+        each_case(["twice", "templated"], |name| {
             assert!(matches!(parameters(TEXT, name), Err(KernelError::Ambiguous { .. })), "{name}");
-        }
+        });
         assert!(matches!(parameters(TEXT, "odd"), Err(KernelError::ParameterType { index: 0, .. })));
-        for name in ["commented", "also", "quoted", "name", "hidden", "squar", ""] {
+        each_case(["commented", "also", "quoted", "name", "hidden", "squar", ""], |name| {
             let Err(KernelError::NoSuchKernel { others, .. }) = parameters(TEXT, name) else {
                 panic!("{name}")
             };
             assert_eq!(others.len(), 8, "{others:?}");
-        }
+        });
     }
 
     #[test]

@@ -64,15 +64,16 @@ fn shuffled(all: usize, order: u64) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::each_case::each_case;
 
     #[test]
     fn parts_are_the_whole_in_orders_that_differ() {
-        for all in [0, 1, 3, 8, 64, 65] {
+        each_case([0, 1, 3, 8, 64, 65], |all| {
             let mut sorted = shuffled(all, 5);
             sorted.sort_unstable();
             let count: usize = sorted.iter().map(|(start, end)| end - start).sum();
             assert!(count == all && sorted.windows(2).all(|pair| pair[0].1 == pair[1].0));
-        }
+        });
         let orders: std::collections::HashSet<_> = (0..20).map(|order| shuffled(64, order)).collect();
         assert!(orders.len() > 15);
         assert_eq!(shuffled(64, 3), shuffled(64, 3));

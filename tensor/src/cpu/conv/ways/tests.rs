@@ -3,7 +3,7 @@
 use super::*;
 use crate::conv::ConvAlgorithm;
 use crate::cpu::conv::run_conv;
-use crate::device::DevicePtr;
+use crate::each_case::each_case;
 use crate::gpu::simulated::convolution::{Convolution, algorithms, ways};
 use crate::gpu::simulated::cost;
 use crate::gpu::simulated::profile::{H200, Profile, T4};
@@ -108,14 +108,14 @@ fn each_adds_up_in_its_own_order() {
 
 #[test]
 fn only_disorder_gives_other_bits_in_another_call() {
-    for pass in PASSES {
+    each_case(PASSES, |pass| {
         let conv = conv(pass, shape(16, 16, [6, 6], 24), DType::F32);
         for (_, way) in ways(pass) {
             let [first, again, other] = [1, 1, 2].map(|order| by(*way, &conv, order));
             assert_eq!(first, again);
             assert_eq!(first != other, *way == Way::Disorder, "{pass:?} {way:?}");
         }
-    }
+    });
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn halves_are_summed_in_single_precision_and_rounded_once() {
     let ([x, weight], out) = operands(ConvPass::Forward, &shape);
     macro_rules! check {
         ($T:ty, $dtype:expr) => {
-            for way in [Way::Implicit, Way::Explicit, Way::Winograd] {
+            each_case([Way::Implicit, Way::Explicit, Way::Winograd], |way| {
                 let [a, b] =
                     [&x, &weight].map(|values| values.iter().map(|x| <$T>::from_f32(*x)).collect::<Vec<_>>());
                 let mut result = vec![<$T>::NAN; out];
@@ -137,7 +137,7 @@ fn halves_are_summed_in_single_precision_and_rounded_once() {
                 let operands = [bytemuck::cast_slice(&a), bytemuck::cast_slice(&b)];
                 compute(&conv_of(DType::F32), way, operands, bytemuck::cast_slice_mut(&mut wide), 0).unwrap();
                 assert_eq!(result, wide.into_iter().map(<$T>::from_f32).collect::<Vec<_>>());
-            }
+            });
         };
     }
     check!(f16, DType::F16);
