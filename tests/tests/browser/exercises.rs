@@ -81,8 +81,8 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     assert!(text(&browser, &verdict).starts_with("passed: right in all "), "{}", text(&browser, &verdict));
 
     let mut record = Record::default();
-    record.checked(ID, false);
-    record.checked(ID, true);
+    record.add_check(ID, false);
+    record.add_check(ID, true);
     let kept = browser.value("localStorage.getItem('to-device-progress')");
     let mut kept: Json = serde_json::from_str(kept.as_str().expect("a text")).unwrap();
     let choice = kept["exercises"][ID].as_object_mut().and_then(|entry| entry.remove("choice"));

@@ -278,7 +278,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
     // The stored progress is the same as the terminal's.
     let mut record = Record::default();
     for (answer, typed) in [(&zero, right.as_str()), (&launches, "2"), (&answer("03-busy"), "99")] {
-        record.predicted(&said(answer, typed));
+        record.add_prediction(&said(answer, typed));
     }
     let mut kept = reader.kept();
     assert_eq!(kept["predictions"]["03-lower"], json!({ "verdict": "skipped" }));
@@ -345,8 +345,8 @@ fn progress_goes_to_the_terminal_and_comes_back() {
     reader.choose("03-zero", &wrong);
     reader.type_number("03-launches", "2");
     let mut record = Record::default();
-    record.predicted(&said(&zero, &wrong));
-    record.predicted(&said(&launches, "2"));
+    record.add_prediction(&said(&zero, &wrong));
+    record.add_prediction(&said(&launches, "2"));
 
     reader.tab_to(".guesses button");
     assert_eq!(reader.browser.value("document.activeElement.textContent"), json!("Export your progress"));
@@ -361,11 +361,11 @@ fn progress_goes_to_the_terminal_and_comes_back() {
 
     // In the terminal, one answer differs, and one is for a prediction that the page does not have.
     let busy = answer("03-busy");
-    record.predicted(&said(&zero, &right));
-    record.predicted(&said(&busy, "40 %"));
+    record.add_prediction(&said(&zero, &right));
+    record.add_prediction(&said(&busy, "40 %"));
     let quiz = reader.browser.value("document.querySelector('.questions input[data-place=\"2\"]').name");
     let quiz = quiz.as_str().expect("a name");
-    record.answered(quiz, 2, false);
+    record.add_answer(quiz, 2, false);
     record.write(&file).unwrap();
     let quiz = format!("document.querySelector('[name=\"{quiz}\"]:checked')?.dataset.place");
     reader.import(&file);

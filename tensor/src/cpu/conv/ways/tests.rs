@@ -3,6 +3,7 @@
 use super::*;
 use crate::conv::ConvAlgorithm;
 use crate::cpu::conv::run_conv;
+use crate::device::DevicePtr;
 use crate::each_case::each_case;
 use crate::gpu::simulated::convolution::{Convolution, algorithms, ways};
 use crate::gpu::simulated::cost;
