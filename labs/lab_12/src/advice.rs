@@ -39,6 +39,8 @@ fn of_race(race: &Finding, is_shared: bool) -> &'static str {
         "Two threads write the same element: is the index right? If one comes after the other, put a barrier between. If they are meant to add up, use `atomicAdd`."
     } else if is_of_writes {
         "Two threads write the same element: is the index right? If they are meant to add up, use `atomicAdd`."
+    } else if one.span == other.span {
+        "Several threads change the same element at once. If they are meant to add up, use `atomicAdd`."
     } else if block(one) != block(other) {
         "One block reads what another writes, and blocks run in any order: no barrier helps. Let each block add its own part with `atomicAdd`, or launch a second kernel."
     } else if line(one) == line(other) {
@@ -79,6 +81,6 @@ pub fn of_elements(gate: &str, first: &str) -> &'static str {
         _ if first.contains("nan,") => {
             "`nan` is not a number. Does each variable get a value before it is read? Is 0 divided by 0?"
         }
-        _ => "Work out one element of the smallest launch by hand. Which term is too much, or too little?",
+        _ => "Work out the first wrong element of the smallest launch by hand.",
     }
 }

@@ -251,7 +251,12 @@ fn hints_are_about_the_mistake() {
         ("10", with_barrier, "This line reads and writes. Split it: "),
         ("03", swapped, "Two threads write the same element: is the index right?"),
         ("03", negative_zero.to_owned(), ", should be 0\n"),
-        ("11", histogram, "use `atomicAdd`"),
+        ("11", histogram, "Several threads change the same element at once."),
+        (
+            "08",
+            file("puzzles/08-dot/wrong/plain_addition.cu"),
+            "Several threads change the same element at once.",
+        ),
         ("13", file("puzzles/13-softmax/wrong/no_maximum.cu"), "Is `m` subtracted in both places?"),
         (
             "02",
