@@ -338,7 +338,7 @@ fn a_copy_to_the_host_of_bytes_that_nothing_wrote_is_found() {
     assert!(told.contains(" of size 400 bytes\n=========     at main in my.cu:5:"), "{told}");
     assert!(
         told.contains(
-            " on access by cudaMemcpy source\n=========     200 bytes of 400 bytes were never written\n"
+            " on access by cudaMemcpy source\n=========     200 bytes of 400 bytes were never written, from byte 200 on\n"
         ),
         "{told}"
     );

@@ -119,7 +119,7 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
         let filled = [setting.as_slice(), &[("FILL", 1.0)]].concat();
         let run = programs.with(&filled, |program| program.run_within(Checks::MEMORY, BUDGET))?;
         let of_filled = run.and_then(|run| wrong_elements(&run.output)).unwrap_or_default();
-        missing = found.iter().map(unwritten).map(|(count, _)| count as f64).sum();
+        missing = found.iter().map(|finding| unwritten(finding).0).sum();
         wrong = of_filled.0.max(wrong).max(missing);
         element = found.first().map(|first| missing_element(unwritten(first).1, of_filled.1, element));
     }
@@ -150,21 +150,20 @@ fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
     Some((wrong, line("first wrong: ").map(str::to_owned)))
 }
 
-/// The elements that the host copied although nothing wrote them: their number, and the index of the first.
-fn unwritten(finding: &Finding) -> (u64, u64) {
-    const ELEMENT: u64 = 4;
-    let number = |text: &str| {
-        let word = text.split(' ').next().unwrap_or("").replace(',', "");
-        word.strip_prefix("0x").map_or(word.parse(), |digits| u64::from_str_radix(digits, 16)).unwrap_or(0)
+/// The elements that the host copied although nothing wrote them, from the finding's last line: their number, and the index
+/// of the first.
+fn unwritten(finding: &Finding) -> (f64, f64) {
+    const ELEMENT: f64 = 4.0;
+    let line = finding.notes.last().map_or("", String::as_str);
+    let number = |text: &str| -> f64 {
+        text.split(' ').next().unwrap_or("").replace(',', "").parse().unwrap_or_default()
     };
-    let after = |text: &str, start: &str| text.split_once(start).map_or(0, |(_, rest)| number(rest));
-    let note = |at: usize| finding.notes.get(at).map_or("", String::as_str);
-    let first = after(note(0), "access at ").saturating_sub(after(&finding.title, "access to "));
-    (number(note(1)).div_ceil(ELEMENT).max(1), first / ELEMENT)
+    let first = line.split_once("from byte ").map_or(0.0, |(_, rest)| number(rest));
+    ((number(line) / ELEMENT).ceil().max(1.0), (first / ELEMENT).floor())
 }
 
 /// The first element that nothing wrote: as the host half prints it after a run with filled memory, or by its index.
-fn missing_element(index: u64, of_filled: Option<String>, of_run: Option<String>) -> String {
+fn missing_element(index: f64, of_filled: Option<String>, of_run: Option<String>) -> String {
     match of_filled {
         Some(element) if element.contains("never written") => element,
         _ => {

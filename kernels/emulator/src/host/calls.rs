@@ -280,10 +280,9 @@ impl<'a> Host<'a> {
         let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
         let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
         let missing = crate::run::access::bytes(missing as u64);
-        let first = at + first as u64;
         let notes = vec![
-            format!("Uninitialized access at {first:#x} on access by cudaMemcpy source"),
-            format!("{missing} of {size} were never written"),
+            format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
+            format!("{missing} of {size} were never written, from byte {first} on"),
         ];
         self.find("initcheck", machine, span, title, notes);
     }
