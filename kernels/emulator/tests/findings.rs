@@ -75,6 +75,24 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "and is 1 byte after `a` of size 16 bytes",
         ),
         (
+            "__global__ void k(int *o) { __shared__ int s[8]; s[threadIdx.x] = 1; __syncthreads(); o[0] = s[int(threadIdx.x) - 2]; }",
+            "k<<<1, 1>>>(d)",
+            "Invalid __shared__ read of size 4 bytes",
+            "and is 8 bytes before `s` of size 32 bytes",
+        ),
+        (
+            "__global__ void k(int *o) { __shared__ int s[8]; s[threadIdx.x] = 1; __syncthreads(); o[0] = s[threadIdx.x - 2]; }",
+            "k<<<1, 1>>>(d)",
+            "Invalid __shared__ read of size 4 bytes",
+            "`threadIdx.x - 1` is unsigned: instead of -1 it is 4,294,967,295",
+        ),
+        (
+            "__global__ void k(int *o) { int a[4]; for (int i = 0; i < 4; i++) a[i - o[0] - 1] = i; o[0] = a[o[0]]; }",
+            "k<<<1, 1>>>(d)",
+            "Invalid __local__ write of size 4 bytes",
+            "and is 4 bytes before `a` of size 16 bytes",
+        ),
+        (
             "__global__ void k(int *o) { __shared__ int s[8]; o[0] = s[1]; }",
             "k<<<1, 1>>>(d)",
             "Uninitialized __shared__ memory read of size 4 bytes",
@@ -318,7 +336,12 @@ fn a_copy_to_the_host_of_bytes_that_nothing_wrote_is_found() {
     let told = found(200, Checks::ALL);
     assert!(told.contains("Host API memory access error at host access to 0x7f"), "{told}");
     assert!(told.contains(" of size 400 bytes\n=========     at main in my.cu:5:"), "{told}");
-    assert!(told.contains(" on access by cudaMemcpy source\n"), "{told}");
+    assert!(
+        told.contains(
+            " on access by cudaMemcpy source\n=========     200 bytes of 400 bytes were never written, from byte 200 on\n"
+        ),
+        "{told}"
+    );
     assert!(!found(400, Checks::ALL).contains("Host API"));
     assert!(!found(200, Checks::MEMORY).contains("Host API"));
 }

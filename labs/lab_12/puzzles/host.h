@@ -50,6 +50,17 @@ template <typename T> T *zeros(int count) {
     return device;
 }
 
+// Whether nothing has written an element, which a run with FILL can tell.
+template <typename T> bool is_unwritten(const T &element) {
+#ifdef FILL
+    unsigned int bits;
+    memcpy(&bits, &element, sizeof(bits));
+    return bits == 0xffffffffu;
+#else
+    return false;
+#endif
+}
+
 // Compares an output with the CPU's result and prints how many elements are right. `columns` is that of a matrix.
 // Returns 0 if all are right.
 template <typename T>
@@ -68,23 +79,22 @@ int compare(const T *device, const std::vector<T> &wanted, int columns = 0, floa
         // A comparison with NaN is false.
         if (!(difference <= tolerance * fabsf((float)wanted[i]))) {
             wrong++;
-            if (first < 0) first = i;
+            if (first < 0 || (is_unwritten(found[i]) && !is_unwritten(found[first]))) first = i;
         }
     }
     if (wrong > 0) {
-        unsigned int bits;
-        memcpy(&bits, &found[first], sizeof(bits));
         if (columns > 0) {
             printf("first wrong: out[%d][%d]", first / columns, first % columns);
         } else {
             printf("first wrong: out[%d]", first);
         }
-        if (bits == 0xffffffffu) {
+        if (is_unwritten(found[first])) {
             printf(" was never written");
         } else {
-            printf(" = %g", (float)found[first]);
+            printf(" = %g", (float)found[first] + 0.0f);
         }
-        printf(", should be %g\n", (float)wanted[first]);
+        // -0 + 0 is 0.
+        printf(", should be %g\n", (float)wanted[first] + 0.0f);
     }
     printf("wrong: %d of %d\n", wrong, count);
     return wrong > 0;

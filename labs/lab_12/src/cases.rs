@@ -2,9 +2,13 @@
 
 use cuda_emulator::{Program, Rejected};
 
+use crate::faults::Kind;
 use crate::judge::{Case as Run, Judgement, Task, judge};
 use crate::programs::{Programs, Setting, definitions, setting};
 use crate::puzzles::Includes;
+
+const CEIL: &str =
+    "In C++, `n / BLOCK` drops the fraction before `ceil` sees it: write `(n + BLOCK - 1) / BLOCK`.";
 
 pub struct Case {
     pub name: &'static str,
@@ -34,13 +38,19 @@ impl Case {
 
     /// Judges a corrected program. `file` is a name from [`crate::puzzles::file_name`].
     pub fn judge(&self, file: &str, text: &str, includes: Includes) -> Judgement {
-        judge(&Task {
+        let mut judgement = judge(&Task {
             cases: self.runs,
             counted: self.runs[0].setting,
             limits: &[],
             programs: Programs::new(&|setting| Case::program(file, text, includes, setting)),
             whole_blocks: false,
-        })
+        });
+        // A second try of those who know Python's division.
+        let is_missing = judgement.fault.as_ref().is_some_and(|(fault, _)| fault.kind == Kind::Missing);
+        if is_missing && text.contains("ceil") {
+            judgement.hint = Some(CEIL);
+        }
+        judgement
     }
 }
 

@@ -2,15 +2,36 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use crate::cases::{self, Case};
+use crate::cases;
 use crate::judge::Judgement;
-use crate::puzzles::{self, Includes, Puzzle};
+use crate::puzzles::{self, Includes};
 use crate::{Response, is_json, verdict};
+
+const COMMAND: &str = "cargo run --bin lab-12 -- ";
+
+pub const HELP: &str = "\
+Puzzles are kernels to write, and cases are programs with a mistake to find. A judge tests yours.
+
+Usage: cargo run --bin lab-12 -- puzzle                  lists the puzzles; case lists the cases
+       cargo run --bin lab-12 -- puzzle 01               writes puzzle-01.cu, unless it is there
+       cargo run --bin lab-12 -- puzzle 01 puzzle-01.cu  judges it
+       cargo run --bin lab-12 -- case off_by_one         writes off_by_one.cu, unless it is there
+       cargo run --bin lab-12 -- case off_by_one off_by_one.cu
+
+  --show           prints what would be written, and writes nothing; with a puzzle's FILE.cu, the whole program for nvcc
+  --format FORMAT  text or json, for a judgement [default: text]
+  -h, --help       prints this
+
+Exit code: 0 if yours is right, 1 if it is not, 2 if it does not compile or a flag is wrong.
+";
 
 /// Runs a subcommand. Returns `None` if the first argument is not one.
 pub fn run(arguments: &[String]) -> Option<Response> {
     let (name, rest) = arguments.split_first()?;
     let result = match name.as_str() {
+        "puzzle" | "case" if rest.iter().any(|argument| argument == "-h" || argument == "--help") => {
+            Ok(shown(HELP.to_owned()))
+        }
         "puzzle" => options(rest).and_then(|options| puzzle(&options)),
         "case" => options(rest).and_then(|options| case(&options)),
         _ => return None,
@@ -37,7 +58,7 @@ fn options(arguments: &[String]) -> Result<Options<'_>, String> {
             "--format" => options.json = is_json(arguments.next().ok_or("`--format` needs a value")?)?,
             _ if argument.starts_with("--format=") => options.json = is_json(&argument["--format=".len()..])?,
             flag if flag.starts_with('-') => {
-                return Err(format!("unknown flag `{flag}`: expected --show or --format"));
+    return Err(format!("unknown flag `{flag}`: expected --show, --format or --help"));
             }
             name => options.names.push(name),
         }
@@ -53,13 +74,19 @@ fn puzzle(options: &Options) -> Result<Response, String> {
     match options.names[..] {
         [] => Ok(shown(list_of_puzzles())),
         [name] if options.show => Ok(shown(puzzles::find(name)?.start.to_owned())),
-        [name] => begin(puzzles::find(name)?),
+        [name] => {
+            let puzzle = puzzles::find(name)?;
+            let number = puzzle.number();
+            begin(&format!("puzzle-{number}.cu"), puzzle.start, &format!("puzzle {number}"))
+        }
         [name, file] => {
             let puzzle = puzzles::find(name)?;
             if options.show {
                 return Ok(shown(puzzle.whole(&read(file)?)));
             }
-            judged(file, (&puzzle.heading(), ""), options, &|file, text, includes| {
+            let next = puzzles::ALL.iter().skip_while(|other| other.name != puzzle.name).nth(1);
+            let next = next.map(|next| format!("puzzle {}", next.number()));
+            judged(file, (&puzzle.heading(), ""), next, options, &|file, text, includes| {
                 puzzle.judge(file, text, includes)
             })
         }
@@ -71,19 +98,26 @@ fn case(options: &Options) -> Result<Response, String> {
     match options.names[..] {
         [] => Ok(shown(list_of_cases())),
         [name] if options.show => Ok(shown(cases::find(name)?.source.to_owned())),
-        [name] => Ok(presented(cases::find(name)?, options)),
+        [name] => {
+            let case = cases::find(name)?;
+            begin(&format!("{name}.cu"), case.source, &format!("case {name}"))
+        }
         [name, file] => {
             let case = cases::find(name)?;
             let about = (&*case.heading(), case.explanation);
-            judged(file, about, options, &|file, text, includes| case.judge(file, text, includes))
+            let next = cases::ALL.iter().skip_while(|other| other.name != case.name).nth(1);
+            let next = next.map(|next| format!("case {}", next.name));
+            judged(file, about, next, options, &|file, text, includes| case.judge(file, text, includes))
         }
         _ => Err("a case takes one file".to_owned()),
     }
 }
 
+/// Judges a file of the reader's. `next` is the task after this one.
 fn judged(
     file: &str,
     (heading, explanation): (&str, &str),
+    next: Option<String>,
     options: &Options,
     judge: &dyn Fn(&str, &str, Includes) -> Judgement,
 ) -> Result<Response, String> {
@@ -91,7 +125,12 @@ fn judged(
     let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
     let name = puzzles::file_name(file);
     let judgement = judge(&name, &text, &|header| fs::read_to_string(folder.join(header)).ok());
-    Ok(verdict::said(&judgement, heading, &name, explanation, options.json))
+    let mut said = verdict::said(&judgement, heading, &name, explanation, options.json);
+    if judgement.is_right() && !options.json {
+        said.output +=
+            &next.map_or("That was the last one.\n".to_owned(), |next| format!("Next: {COMMAND}{next}\n"));
+    }
+    Ok(said)
 }
 
 fn read(file: &str) -> Result<String, String> {
@@ -104,41 +143,23 @@ fn read(file: &str) -> Result<String, String> {
 fn list_of_puzzles() -> String {
     let lines = puzzles::ALL.iter().map(|puzzle| format!("  {}  {}\n", puzzle.number(), puzzle.title()));
     let lines: String = lines.collect();
-    format!("The puzzles:\n{lines}\nTo begin: cargo run --bin lab-12 -- puzzle 01\n")
+    format!("The puzzles:\n{lines}\nTo begin: {COMMAND}puzzle 01\n")
 }
 
 fn list_of_cases() -> String {
     let lines = cases::ALL.iter().map(|case| format!("  {}\n", case.name));
     let lines: String = lines.collect();
-    format!("The cases:\n{lines}\nTo begin: cargo run --bin lab-12 -- case {}\n", cases::ALL[0].name)
+    format!("The cases:\n{lines}\nTo begin: {COMMAND}case {}\n", cases::ALL[0].name)
 }
 
-/// Writes the puzzle's starting file, unless it exists.
-fn begin(puzzle: &Puzzle) -> Result<Response, String> {
-    let number = puzzle.number();
-    let file = format!("puzzle-{number}.cu");
-    let next = format!("Edit it, then: cargo run --bin lab-12 -- puzzle {number} {file}\n");
-    let written =
-        fs::File::create_new(&file).and_then(|mut created| created.write_all(puzzle.start.as_bytes()));
-    match written {
-        Ok(()) => Ok(shown(format!("{}\nWritten to {file}. {next}", puzzle.start))),
+/// Writes the file to begin with, unless there is one already. `task` is such as `puzzle 01`.
+fn begin(file: &str, text: &str, task: &str) -> Result<Response, String> {
+    let next = format!("Edit it, then: {COMMAND}{task} {file}\n");
+    match fs::File::create_new(file).and_then(|mut created| created.write_all(text.as_bytes())) {
+        Ok(()) => Ok(shown(format!("{text}\nWritten to {file}. {next}"))),
         Err(trouble) if trouble.kind() == ErrorKind::AlreadyExists => {
             Ok(shown(format!("{file} already exists and was not changed. {next}")))
         }
         Err(trouble) => Err(format!("the file {file} cannot be written: {trouble}")),
     }
-}
-
-fn presented(case: &Case, options: &Options) -> Response {
-    let file = format!("{}.cu", case.name);
-    let judgement = case.judge(&file, case.source, &|_| None);
-    let report = verdict::said(&judgement, &case.heading(), &file, "", options.json).output;
-    if options.json {
-        return shown(report);
-    }
-    let command = format!("cargo run --bin lab-12 -- case {}", case.name);
-    shown(format!(
-        "{}\n{report}\nTo solve it: {command} --show > {file}\nEdit it, then: {command} {file}\n",
-        case.source
-    ))
 }

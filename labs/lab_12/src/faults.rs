@@ -57,33 +57,6 @@ impl Kind {
         }
     }
 
-    /// A hint for a kernel that fails the gate.
-    pub fn advice(self) -> &'static str {
-        match self {
-            Kind::Endless => "A launch has to end: look for a loop whose condition never becomes false.",
-            Kind::Reads => "A thread reads past the end of an array, or before its start: guard the index.",
-            Kind::Writes => "A thread writes past the end of an array, or before its start: guard the index.",
-            Kind::Other => "",
-            Kind::Barriers => {
-                "Every thread of a block has to reach each `__syncthreads()`, even one that has no element."
-            }
-            Kind::SharedRaces => {
-                "One thread writes a value that another reads or writes, and no barrier puts the two in order."
-            }
-            Kind::GlobalRaces => {
-                "Two threads use the same element in no fixed order: give each thread its own, or use `atomicAdd`."
-            }
-            Kind::Unwritten => "A thread reads memory that nothing has written yet: give it a value first.",
-            Kind::Missing => {
-                "Some elements never get a value: is there a thread for each, and does it write?"
-            }
-            Kind::Wrong => "",
-            Kind::Writers => {
-                "Several threads write the same element, even if they write the same number: let each write one of its own."
-            }
-        }
-    }
-
     /// Returns `None` if the finding is not a fault.
     fn of(finding: &Finding) -> Option<Kind> {
         let is_shared = finding.title.contains("__shared__");
@@ -112,6 +85,8 @@ impl Kind {
 pub struct Fault {
     pub kind: Kind,
     pub count: f64,
+    /// The number of wrong elements, whatever their cause.
+    pub wrong: f64,
     /// The first wrong element, or another remark, if there are no findings.
     pub element: Option<String>,
     /// The run, with the findings of this kind only.
@@ -135,21 +110,24 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
     let found = of_findings.chain((wrong > 0.0).then_some(Kind::Wrong)).min();
     let is_other = run.exit_code() != 0 || !is_compared;
     let Some(kind) = found.or(is_other.then_some(Kind::Other)) else { return Ok(None) };
+    run.findings.all.retain(|finding| Kind::of(finding) == Some(kind));
+    let found = &run.findings.all;
+    let mut missing = 0.0;
     if kind == Kind::Missing {
         // An unwritten element can have the right value by chance, but not in memory filled with a pattern.
         let filled = [setting.as_slice(), &[("FILL", 1.0)]].concat();
         let run = programs.with(&filled, |program| program.run_within(Checks::MEMORY, BUDGET))?;
-        (wrong, element) = run.and_then(|run| wrong_elements(&run.output)).unwrap_or((wrong, element));
+        let of_filled = run.and_then(|run| wrong_elements(&run.output)).unwrap_or_default();
+        missing = found.iter().map(|finding| unwritten(finding).0).sum();
+        wrong = of_filled.0.max(wrong).max(missing);
+        element = found.first().map(|first| missing_element(unwritten(first).1, of_filled.1, element));
     }
     if kind != Kind::Other {
         // The host half returns 1 for any error.
         run.outcome = Outcome::Exit(0);
     }
-    run.findings.all.retain(|finding| Kind::of(finding) == Some(kind));
-    let found = &run.findings.all;
     let count = match kind {
-        // Unwritten memory can have the right values by chance.
-        Kind::Missing => wrong.max(1.0),
+        Kind::Missing => missing,
         Kind::Wrong => wrong,
         Kind::Unwritten => found.iter().map(|finding| finding.count as f64).sum(),
         _ => found.len().max(1) as f64,
@@ -161,7 +139,7 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
         }
         _ => None,
     };
-    Ok(Some(Fault { kind, count, element, run, files }))
+    Ok(Some(Fault { kind, count, wrong, element, run, files }))
 }
 
 /// Reads the last lines of the host half's output: the number of wrong elements, and the first of them.
@@ -169,6 +147,33 @@ fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
     let line = |start: &str| output.lines().rev().find_map(|line| line.strip_prefix(start));
     let wrong = line("wrong: ")?.split(' ').next()?.parse().ok()?;
     Some((wrong, line("first wrong: ").map(str::to_owned)))
+}
+
+/// The elements that the host copied although nothing wrote them, from the finding's last line: their number, and the index
+/// of the first.
+fn unwritten(finding: &Finding) -> (f64, f64) {
+    const ELEMENT: f64 = 4.0;
+    let line = finding.notes.last().map_or("", String::as_str);
+    let number = |text: &str| -> f64 {
+        text.split(' ').next().unwrap_or("").replace(',', "").parse().unwrap_or_default()
+    };
+    let first = line.split_once("from byte ").map_or(0.0, |(_, rest)| number(rest));
+    ((number(line) / ELEMENT).ceil().max(1.0), (first / ELEMENT).floor())
+}
+
+/// The first element that nothing wrote: as the host half prints it after a run with filled memory, or by its index.
+fn missing_element(index: f64, of_filled: Option<String>, of_run: Option<String>) -> String {
+    match of_filled {
+        Some(element) if element.contains("never written") => element,
+        _ => {
+            let name = format!("out[{index}]");
+            let should_be = of_run.and_then(|element| {
+                let (_, value) = element.strip_prefix(&name)?.split_once("should be ")?;
+                Some(format!(", should be {value}"))
+            });
+            format!("{name} was never written{}", should_be.unwrap_or_default())
+        }
+    }
 }
 
 impl Fault {

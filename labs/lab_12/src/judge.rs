@@ -6,6 +6,7 @@
 
 use cuda_emulator::Rejected;
 
+use crate::advice;
 use crate::faults::{self, Fault, Kind};
 use crate::limits::{Bound, Limit};
 use crate::programs::{Programs, Setting, counted, setting};
@@ -50,6 +51,8 @@ pub struct Judgement {
     pub gates: Vec<Gate>,
     pub fault: Option<(Fault, Setting)>,
     pub smallest: Option<Smallest>,
+    /// A hint besides those of the gates.
+    pub hint: Option<&'static str>,
     pub rejected: Option<Rejected>,
 }
 
@@ -66,7 +69,7 @@ impl Judgement {
     pub fn advice(&self) -> Vec<&'static str> {
         let failed = self.gates.iter().filter(|gate| gate.passes() == Some(false));
         let mut advice: Vec<&str> =
-            failed.map(|gate| gate.advice).filter(|advice| !advice.is_empty()).collect();
+            failed.map(|gate| gate.advice).filter(|advice| !advice.is_empty()).chain(self.hint).collect();
         advice.dedup();
         advice
     }
@@ -90,11 +93,11 @@ fn judged(task: &Task) -> Result<Judgement, Rejected> {
         let Some(mut fault) = faults::find(&task.programs, &setting)? else { continue };
         // Unwritten elements are a gate of the first case only; in the others, they are just wrong.
         if fault.kind == Kind::Missing && number > 0 {
-            fault.kind = Kind::Wrong;
+            (fault.kind, fault.count) = (Kind::Wrong, fault.wrong);
         }
-        let gates = gates(task, number, Some((fault.kind, fault.count)));
+        let gates = gates(task, number, Some(&fault));
         let smallest = smallest::find(task, &setting, fault.kind);
-        return Ok(Judgement { gates, fault: Some((fault, setting)), smallest, rejected: None });
+        return Ok(Judgement { gates, fault: Some((fault, setting)), smallest, ..Judgement::default() });
     }
     let mut gates = gates(task, task.cases.len(), None);
     let counted = task.programs.with(&setting(task.counted), |program| {
@@ -110,14 +113,20 @@ fn judged(task: &Task) -> Result<Judgement, Rejected> {
     Ok(Judgement { gates, ..Judgement::default() })
 }
 
-/// The gates after `cases` cases without a fault, and one with the given kind and count of faults.
-fn gates(task: &Task, cases: usize, fault: Option<(Kind, f64)>) -> Vec<Gate> {
+/// The gates after `cases` cases without a fault, and one with the given fault.
+fn gates(task: &Task, cases: usize, fault: Option<&Fault>) -> Vec<Gate> {
     let mut gates: Vec<Gate> = Vec::new();
     let is_over = cases == task.cases.len();
     for kind in Kind::ALL {
-        let found = fault.filter(|(found, _)| *found == kind).map(|(_, count)| count);
-        let was_reached = is_over || fault.is_some_and(|(found, _)| kind < found);
-        let yours = found.or(was_reached.then_some(0.0));
+        let found = fault.filter(|fault| fault.kind == kind);
+        let was_reached = is_over || fault.is_some_and(|fault| kind < fault.kind);
+        let yours = found.map(|fault| fault.count).or(was_reached.then_some(0.0));
+        let gate = |name, yours| Gate {
+            name,
+            yours,
+            bound: Bound::AtMost(0.0),
+            advice: found.map_or("", |fault| advice::of(fault, name)),
+        };
         match kind {
             Kind::Other if found.is_none() => {}
             Kind::Wrong => {
@@ -130,21 +139,11 @@ fn gates(task: &Task, cases: usize, fault: Option<(Kind, f64)>) -> Vec<Gate> {
                     // A gate of several cases shows the first figure above 0, or the last case's.
                     match gates.iter_mut().find(|gate| gate.name == case.gate) {
                         Some(gate) => gate.yours = gate.yours.filter(|yours| *yours > 0.0).or(yours),
-                        None => gates.push(Gate {
-                            name: case.gate,
-                            yours,
-                            bound: Bound::AtMost(0.0),
-                            advice: kind.advice(),
-                        }),
+                        None => gates.push(gate(case.gate, yours)),
                     }
                 }
             }
-            _ => gates.push(Gate {
-                name: kind.name(),
-                yours,
-                bound: Bound::AtMost(0.0),
-                advice: kind.advice(),
-            }),
+            _ => gates.push(gate(kind.name(), yours)),
         }
     }
     gates.extend(task.limits.iter().map(|limit| Gate {

@@ -2,6 +2,7 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod activation;
+pub mod advice;
 pub mod card;
 pub mod cases;
 #[cfg(not(target_family = "wasm"))]

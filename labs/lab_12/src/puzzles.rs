@@ -47,6 +47,11 @@ impl Puzzle {
         &self.name[..2]
     }
 
+    /// The gates that wrong elements fail.
+    pub fn gates(&self) -> impl Iterator<Item = &'static str> {
+        self.cases.iter().map(|case| case.gate)
+    }
+
     fn host_half(&self) -> String {
         format!("puzzles/{}/driver.cu", self.name)
     }
@@ -115,9 +120,12 @@ pub fn file_name(name: &str) -> String {
     name.chars().map(allowed).collect()
 }
 
+/// Finds a puzzle by its number or its name, such as `05`, `shared` or `05-shared`.
 pub fn find(name: &str) -> Result<&'static Puzzle, String> {
     let is_it = |puzzle: &&Puzzle| {
-        puzzle.name == name || name.parse::<u32>().is_ok_and(|number| puzzle.number().parse() == Ok(number))
+        puzzle.name == name
+            || &puzzle.name[3..] == name
+            || name.parse::<u32>().is_ok_and(|number| puzzle.number().parse() == Ok(number))
     };
     let names = || ALL.iter().map(|puzzle| puzzle.name).collect::<Vec<_>>().join(", ");
     ALL.iter().find(is_it).ok_or_else(|| format!("unknown puzzle `{name}`: the puzzles are {}", names()))

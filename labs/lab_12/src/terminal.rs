@@ -13,8 +13,8 @@ const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
 Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step] [--format text|json]
-       cargo run --bin lab-12 -- puzzle [NAME [FILE.cu]]              lists, begins, or checks a puzzle
-       cargo run --bin lab-12 -- case [NAME [FILE.cu]]                lists, shows, or checks a faulty kernel
+       cargo run --bin lab-12 -- puzzle [NAME [FILE.cu]]              lists, begins, or checks a puzzle; --help has more
+       cargo run --bin lab-12 -- case [NAME [FILE.cu]]                lists, begins, or checks a faulty kernel
        cargo run --bin lab-12 -- ladder NAME [--gpu GPU] [--format text|json]
        cargo run --bin lab-12 -- launch            launches a kernel from Rust
        cargo run --bin lab-12 -- train [FILE.cu]   trains a network with your own kernels; see train --help

@@ -49,7 +49,7 @@ fn a_puzzle_is_begun_kept_and_solved() {
     let (code, text, _) = lab(&folder, &["puzzle", "02-guard", "puzzle-02.cu"]);
     assert_eq!(code, 0);
     assert!(text.contains("sectors per request                 yours 4.0, at most 4.0\n"), "{text}");
-    assert!(text.ends_with("\nRight.\n"), "{text}");
+    assert!(text.ends_with("\nRight.\nNext: cargo run --bin lab-12 -- puzzle 03\n"), "{text}");
 
     // The whole program is one that runs by itself.
     let (code, whole, _) = lab(&folder, &["puzzle", "02", "puzzle-02.cu", "--show"]);
@@ -87,20 +87,48 @@ fn a_fault_has_its_line_and_the_smallest_launch() {
 }
 
 #[test]
-fn a_case_is_shown_and_solved() {
+fn a_case_is_begun_kept_and_solved() {
     let folder = folder("case");
     let (code, text, _) = lab(&folder, &["case", "right_by_luck"]);
-    assert_eq!(code, 0);
-    for part in ["// Case: right_by_luck", " in right_by_luck.cu:24:9\n", "n = 2, 2 blocks of 1 thread\n"] {
+    let source = file("cases/right_by_luck.cu");
+    let next = "cargo run --bin lab-12 -- case right_by_luck right_by_luck.cu\n";
+    // The source alone: the report would give the mistake away.
+    let written = format!("{source}\nThis is now in right_by_luck.cu. Edit it, then: {next}");
+    assert_eq!((code, text), (0, written));
+    assert_eq!(lab(&folder, &["case", "right_by_luck", "--show"]), (0, source.clone(), String::new()));
+    let mine = folder.join("right_by_luck.cu");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), source);
+    let (code, text, _) = lab(&folder, &["case", "right_by_luck", "right_by_luck.cu"]);
+    assert_eq!(code, 1);
+    for part in [
+        " in right_by_luck.cu:24:9\n",
+        "n = 2, 2 blocks of 1 thread\n\nNot yet.\nOne block reads what another",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let (code, source, _) = lab(&folder, &["case", "right_by_luck", "--show"]);
-    assert_eq!((code, source.as_str()), (0, file("cases/right_by_luck.cu").as_str()));
-    for (text, wanted) in [(source, 1), (file("cases/fixed/right_by_luck.cu"), 0)] {
-        fs::write(folder.join("my.cu"), text).unwrap();
-        assert_eq!(lab(&folder, &["case", "right_by_luck", "my.cu"]).0, wanted);
-    }
+
+    let solution = file("cases/fixed/right_by_luck.cu");
+    fs::write(&mine, &solution).unwrap();
+    let (code, text, _) = lab(&folder, &["case", "right_by_luck"]);
+    assert!(code == 0 && text.contains("stays as it is"), "{text}");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), solution);
+    let (code, text, _) = lab(&folder, &["case", "right_by_luck", "right_by_luck.cu"]);
+    assert!(code == 0 && text.ends_with("\nNext: cargo run --bin lab-12 -- case one_block_size\n"), "{text}");
     assert!(lab(&folder, &["case"]).1.contains("  one_block_size\n"));
+}
+
+#[test]
+fn a_puzzle_has_a_name_and_both_commands_have_help() {
+    let folder = folder("named");
+    let (code, text, _) = lab(&folder, &["puzzle", "shared"]);
+    assert!(code == 0 && text.contains("This is now in puzzle-05.cu."), "{text}");
+    for arguments in [&["puzzle", "--help"][..], &["puzzle", "03", "-h"], &["case", "--help"]] {
+        let (code, text, _) = lab(&folder, arguments);
+        assert!(code == 0 && text.contains("Usage: cargo run --bin lab-12 -- puzzle "), "{text}");
+    }
+    fs::write(folder.join("last.cu"), file("puzzles/14-matmul-tile/solution.cu")).unwrap();
+    let (code, text, _) = lab(&folder, &["puzzle", "14", "last.cu"]);
+    assert!(code == 0 && text.ends_with("\nRight.\nThat was the last one.\n"), "{text}");
 }
 
 #[test]
@@ -108,11 +136,14 @@ fn wrong_usage_has_one_line_and_ends_with_2() {
     let folder = folder("usage");
     let cases: [(&[&str], &str); 9] = [
         (&["puzzle", "15"], "error: unknown puzzle `15`: the puzzles are 01-map, 02-guard, "),
-        (&["puzzle", "map"], "error: unknown puzzle `map`"),
+        (&["puzzle", "maps"], "error: unknown puzzle `maps`"),
         (&["puzzle", ""], "error: unknown puzzle ``"),
         (&["puzzle", "01", "no.cu"], "error: the file no.cu cannot be read"),
         (&["puzzle", "01", "a.cu", "b.cu"], "error: a puzzle takes one file"),
-        (&["puzzle", "01", "--check"], "error: unknown flag `--check`: expected --show or --format"),
+        (
+            &["puzzle", "01", "--check"],
+            "error: unknown flag `--check`: expected --show, --format or --help",
+        ),
         (&["puzzle", "01", "a.cu", "--format", "xml"], "error: unknown format `xml`"),
         (&["case", "x"], "error: unknown case `x`: the cases are missing_barrier, off_by_one, "),
         (&["case", "off_by_one", "no.cu"], "error: the file no.cu cannot be read"),
@@ -133,6 +164,7 @@ fn an_element_that_nothing_writes_counts_even_if_it_is_right_by_chance() {
     let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
     assert_eq!(code, 1);
     assert!(text.contains("  WRONG  elements that nothing writes        yours 1, at most 0\n"), "{text}");
+    assert!(text.contains("\n  out[999] was never written\n"), "{text}");
     assert!(text.ends_with(
         "\nNot yet.\nSome elements never get a value: is there a thread for each, and does it write?\n"
     ));
@@ -140,6 +172,104 @@ fn an_element_that_nothing_writes_counts_even_if_it_is_right_by_chance() {
     fs::write(folder.join("my.cu"), file("cases/fixed/off_by_one.cu")).unwrap();
     let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
     assert!(code == 0 && text.contains("\nRight.\nThe last thread read one element past the end"), "{text}");
+}
+
+/// Elements that nothing writes are counted and shown apart from wrong ones.
+#[test]
+fn only_elements_that_nothing_writes_count_as_such() {
+    let folder = folder("missing");
+    let one_dimension = "__global__ void table_of_sums(const float *left, const float *top, float *out, int rows, int columns) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && column < columns && (row > 0 || column != 5)) out[row * columns + column] = 1000;
+}";
+    let all = "__global__ void window_sums(const float *a, float *out, int n) {
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= 2 && i < n) out[i] = 1000;
+}";
+    for (puzzle, kernel, count, element) in [
+        ("04", one_dimension, 1, "out[0][5] was never written, should be "),
+        ("06", all, 2, "out[0] was never written, should be "),
+    ] {
+        fs::write(folder.join("my.cu"), kernel).unwrap();
+        let (_, text, _) = lab(&folder, &["puzzle", puzzle, "my.cu"]);
+        let gate = format!("WRONG  elements that nothing writes        yours {count}, at most 0\n");
+        assert!(text.contains(&gate) && text.contains(element), "{text}");
+    }
+
+    let case = file("cases/nobody_writes.cu");
+    fs::write(folder.join("my.cu"), &case).unwrap();
+    let (_, text, _) = lab(&folder, &["case", "nobody_writes", "my.cu"]);
+    for part in ["yours 104, at most 0\n", "  out[896] was never written, should be 1794\n"] {
+        assert!(text.contains(part) && !text.contains("`ceil`"), "{text}");
+    }
+    fs::write(folder.join("my.cu"), case.replace("n / BLOCK,", "ceil(n / BLOCK),")).unwrap();
+    let (_, text, _) = lab(&folder, &["case", "nobody_writes", "my.cu"]);
+    assert!(
+        text.contains("drops the fraction before `ceil` sees it: write `(n + BLOCK - 1) / BLOCK`"),
+        "{text}"
+    );
+}
+
+/// An index below the start of an array in shared memory is reported as one of shared memory.
+#[test]
+fn an_index_below_the_tile_names_the_tile() {
+    let folder = folder("below");
+    let kernel = file("puzzles/06-stencil/solution.cu")
+        .replace("tile[threadIdx.x + k]", "tile[int(threadIdx.x) + k - 2]");
+    assert!(kernel.contains("k - 2"));
+    fs::write(folder.join("my.cu"), kernel).unwrap();
+    let (_, text, _) = lab(&folder, &["puzzle", "06", "my.cu"]);
+    for part in [
+        "Invalid __shared__ read of size 4 bytes\n",
+        "and is 8 bytes before `tile` of size 272 bytes\n",
+        "guard the index, or shift it.",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The hint for a race depends on the two accesses, and that for wrong elements on the gate.
+#[test]
+fn hints_are_about_the_mistake() {
+    let folder = folder("hints");
+    let in_place = file("puzzles/10-scan/wrong/reads_and_writes_at_once.cu");
+    let with_barrier = in_place.replace(
+        "        __syncthreads();\n    }",
+        "        __syncthreads();\n        __syncthreads();\n    }",
+    );
+    let swapped = file("puzzles/03-two-dimensions/solution.cu")
+        .replace("row * columns + column", "row * rows + column");
+    let negative_zero = "__global__ void scale_rows(const float *a, float *out, int rows, int columns) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && column < columns) out[row * columns + column] = a[row * columns + column];
+}";
+    let histogram =
+        file("puzzles/11-histogram/solution.cu").replace("atomicAdd(&counts[a[i]], 1)", "counts[a[i]]++");
+    let cases = [
+        ("10", in_place, "This line reads and writes. Split it: "),
+        ("10", with_barrier, "This line reads and writes. Split it: "),
+        ("03", swapped, "Two threads write the same element: is the index right?"),
+        ("03", negative_zero.to_owned(), ", should be 0\n"),
+        ("11", histogram, "Several threads change the same element at once."),
+        (
+            "08",
+            file("puzzles/08-dot/wrong/plain_addition.cu"),
+            "Several threads change the same element at once.",
+        ),
+        ("13", file("puzzles/13-softmax/wrong/no_maximum.cu"), "Is `m` subtracted in both places?"),
+        (
+            "02",
+            file("puzzles/02-guard/wrong/whole_blocks_only.cu"),
+            "Do those with an element still do their work",
+        ),
+        ("01", file("puzzles/01-map/wrong/number_within_the_block.cu"), "blockIdx.x * blockDim.x"),
+    ];
+    for (puzzle, kernel, hint) in cases {
+        fs::write(folder.join("my.cu"), kernel).unwrap();
+        let (code, text, _) = lab(&folder, &["puzzle", puzzle, "my.cu"]);
+        assert!(code == 1 && text.contains(hint), "{hint}: {text}");
+    }
 }
 
 #[test]

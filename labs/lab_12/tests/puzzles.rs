@@ -50,6 +50,7 @@ fn each_wrong_kernel_fails_its_own_gate() {
             }
             assert!(!judgement.is_right() && report.contains("Not yet"), "{report}");
             assert!(gates.insert(gate.to_owned()), "{}: two kernels fail `{gate}`", puzzle.name);
+            assert!(!judgement.advice().is_empty(), "{}, {name}: no hint{report}", puzzle.name);
             // A finding of the checks points to the marked line. Wrong elements and counters have no line.
             let marked = text.lines().position(|line| line.contains("// <-- here")).unwrap() as u32 + 1;
             if let Some((fault, _)) = &judgement.fault
@@ -150,6 +151,19 @@ fn a_kernel_with_another_name_or_with_errors_is_refused_at_its_line() {
         assert!(!judgement.is_right() && judgement.rejected.is_some(), "{report}");
         assert!(report.contains(wanted), "{report}");
     }
+}
+
+#[test]
+fn each_gate_of_wrong_elements_has_its_own_hint() {
+    let plain = lab_12::advice::of_elements("wrong elements", "");
+    for gate in ALL.iter().flat_map(|puzzle| puzzle.gates()).filter(|gate| *gate != "wrong elements") {
+        let hint = lab_12::advice::of_elements(gate, "");
+        assert!(hint != plain, "{gate}");
+    }
+    assert!(
+        lab_12::advice::of_elements("wrong elements", "out[0] = -nan, should be 1")
+            .contains("0 divided by 0")
+    );
 }
 
 #[test]

@@ -278,9 +278,13 @@ impl<'a> Host<'a> {
         let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
         let size = crate::run::access::bytes(range.len() as u64);
         let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
-        let first = at + first as u64;
-        let note = format!("Uninitialized access at {first:#x} on access by cudaMemcpy source");
-        self.find("initcheck", machine, span, title, vec![note]);
+        let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
+        let missing = crate::run::access::bytes(missing as u64);
+        let notes = vec![
+            format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
+            format!("{missing} of {size} were never written, from byte {first} on"),
+        ];
+        self.find("initcheck", machine, span, title, notes);
     }
 
     pub(super) fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {

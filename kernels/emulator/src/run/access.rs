@@ -9,7 +9,7 @@ use super::operations::addresses;
 use super::races::Kind;
 use super::registers::ALL;
 use super::words::{gather, scatter};
-use crate::ir::{Address, LANES, Prim, size_of, space};
+use crate::ir::{Address, LANES, Prim, Slot, size_of, space};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
@@ -27,6 +27,14 @@ pub fn which(address: u64) -> Which {
         space::LOCAL => Which::Local,
         space::PARAMETERS => Which::Parameters,
         _ => Which::None,
+    }
+}
+
+/// The memory that a wrong access was meant for. A negative index leads from one window to the end of the window below.
+fn meant(address: u64) -> Which {
+    match which(address) {
+        Which::Heap | Which::None => which(address),
+        _ => which(address + space::WINDOW / 2),
     }
 }
 
@@ -389,29 +397,28 @@ impl Runner<'_> {
         let memory = if self.is_host { "host" } else { memory_name(address) };
         let title = format!("Invalid {memory} {what} of size {}", bytes(size));
         let mut notes = Vec::new();
-        match which(address) {
-            Which::Heap => self.heap_notes(address, size, what, &mut notes),
-            Which::Shared => {
-                let offset = address - space::SHARED;
-                notes.push(format!("Address {offset:#x} of shared memory is out of bounds"));
-                let slots = &self.program.shared;
-                if let Some(slot) = slots.iter().rev().find(|slot| slot.offset <= offset) {
-                    let name = slot.name.split('#').next().unwrap_or("");
-                    notes.push(distance(offset, slot.offset + slot.size, name, slot.size));
-                }
-            }
-            Which::Local => {
-                let offset = address - space::LOCAL;
-                notes.push(format!("Address {offset:#x} of local memory is out of bounds"));
-                if let Some(slot) = self.program.local.iter().rev().find(|slot| slot.offset <= offset) {
-                    let name = slot.name.split('#').next().unwrap_or("");
-                    notes.push(distance(offset, slot.offset + slot.size, name, slot.size));
-                }
-            }
+        match meant(address) {
+            Which::Heap if address >= space::HEAP => self.heap_notes(address, size, what, &mut notes),
+            Which::Shared => window_notes(
+                "shared",
+                address.wrapping_sub(space::SHARED) as i64,
+                &self.program.shared,
+                &mut notes,
+            ),
+            Which::Local => window_notes(
+                "local",
+                address.wrapping_sub(space::LOCAL) as i64,
+                &self.program.local,
+                &mut notes,
+            ),
             _ if address < 4096 => {
                 notes.push(format!("Address {address:#x} is out of bounds: the pointer is null"))
             }
             _ => notes.push(format!("Address {address:#x} is out of bounds")),
+        }
+        // An `unsigned int` below 0, times the size of an element.
+        if !self.is_host && (1 << 32..space::WINDOW / 2).contains(&(address & (space::WINDOW - 1))) {
+            notes.push("`threadIdx.x - 1` is unsigned: instead of -1 it is 4,294,967,295".to_owned());
         }
         let site = self.site_of("at", pc, block, warp, lane);
         let check = if self.is_host { "host" } else { "memcheck" };
@@ -492,20 +499,25 @@ impl Runner<'_> {
 }
 
 fn memory_name(address: u64) -> &'static str {
-    match which(address) {
+    match meant(address) {
         Which::Shared => "__shared__",
         Which::Local => "__local__",
         _ => "__global__",
     }
 }
 
-/// Describes how far an access is past a variable. The first byte past it is 1 byte after it.
-fn distance(offset: u64, end: u64, name: &str, size: u64) -> String {
-    format!(
-        "and is {} after `{name}` of size {}",
-        bytes((offset + 1).saturating_sub(end).max(1)),
-        bytes(size)
-    )
+/// Describes how far an access to shared or local memory is from the variable before it, or from the first one: the first
+/// byte past a variable is 1 byte after it.
+fn window_notes(memory: &str, offset: i64, slots: &[Slot], notes: &mut Vec<String>) {
+    let sign = if offset < 0 { "-" } else { "" };
+    notes.push(format!("Address {sign}{:#x} of {memory} memory is out of bounds", offset.unsigned_abs()));
+    let is_before = |slot: &&Slot| slot.offset as i64 <= offset;
+    let Some(slot) = slots.iter().rev().find(is_before).or(slots.first()) else { return };
+    let (start, end) = (slot.offset as i64, (slot.offset + slot.size) as i64);
+    let (away, side) = if offset < start { (start - offset, "before") } else { (offset + 1 - end, "after") };
+    let name = slot.name.split('#').next().unwrap_or("");
+    let away = bytes(away.max(1) as u64);
+    notes.push(format!("and is {away} {side} `{name}` of size {}", bytes(slot.size)));
 }
 
 /// Formats a size, such as `1 byte` or `4,000 bytes`.

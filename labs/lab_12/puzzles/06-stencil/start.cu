@@ -8,7 +8,7 @@
 // global memory only once. So each block keeps its `BLOCK` elements in shared
 // memory, plus `RADIUS` more at each end: these belong to the blocks next to
 // it. The loop below goes through all places of the tile; fill each of them,
-// wait, and add.
+// wait, and add. Element `i` of the array is at `tile[threadIdx.x + RADIUS]`.
 
 const int RADIUS = 2;
 
@@ -18,5 +18,6 @@ __global__ void window_sums(const float *a, float *out, int n) {
         int from = blockIdx.x * BLOCK + j - RADIUS;  // may be outside the array
         // Your code here.
     }
+    int i = blockIdx.x * BLOCK + threadIdx.x;
     // And here.
 }

@@ -6,7 +6,9 @@
 // Hillis and Steele: in the first step, each thread adds the sum one place
 // before its own; in the next, the one two places before; then four, eight,
 // and so on. After seven steps, 128 running sums are done. A thread must not
-// write its sum while another still wants to read the old one.
+// write its sum while another still wants to read the old one. So read into a
+// variable, wait, add, and wait again: all threads wait, also those that have
+// nothing to add.
 
 __global__ void running_sums(const float *a, float *out, int n) {
     __shared__ float sums[BLOCK];

@@ -18,5 +18,8 @@ __global__ void transpose(const float *a, float *out, int rows, int columns) {
     int row = blockIdx.y * TILE + threadIdx.y;
     int column = blockIdx.x * TILE + threadIdx.x;
     if (row < rows && column < columns) tile[threadIdx.y][threadIdx.x] = a[row * columns + column];
+    // The place in the output.
+    int out_row = blockIdx.x * TILE + threadIdx.y;
+    int out_column = blockIdx.y * TILE + threadIdx.x;
     // Your code here, and one change above.
 }

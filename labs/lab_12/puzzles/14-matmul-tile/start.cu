@@ -19,6 +19,7 @@ __global__ void matmul(const float *a, const float *b, float *c, int m, int n, i
     int row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
     float sum = 0;
     for (int first = 0; first < k; first += TILE) {
+        int a_column = first + x, b_row = first + y;  // what this thread copies
         // Your code here.
     }
     if (row < m && column < n) c[row * n + column] = sum;
