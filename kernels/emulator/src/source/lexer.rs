@@ -167,7 +167,8 @@ impl Lexer<'_> {
             return Ok(Tok::Ident(name.into()));
         }
         for punct in PUNCTUATION {
-            if self.starts_with(punct) {
+            // Most differ in their first character.
+            if char::from(punct.as_bytes()[0]) == c && self.starts_with(punct) {
                 self.at += punct.len();
                 return Ok(Tok::Punct(punct));
             }

@@ -368,13 +368,13 @@ pub struct Alias {
 }
 
 /// A deduction guide: the struct type for an argument list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Guide {
     pub function: Rc<Function>,
     pub result: TypeName,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Namespace {
     pub name: Option<Name>,
     pub parent: NamespaceId,
@@ -392,7 +392,7 @@ pub struct Namespace {
 }
 
 /// A parsed program. Namespace 0 is the global one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tree {
     pub namespaces: Vec<Namespace>,
     pub assertions: RefCell<Vec<(Expr, Option<Name>, NamespaceId)>>,

@@ -149,7 +149,7 @@ impl Parser {
             if self.is("::") {
                 return self.refuse(name_span, "members that are defined outside of their struct");
             }
-            let outer = self.at;
+            let outer = self.place();
             let specialized = if self.is("<") { Some(self.template_arguments()?) } else { None };
             qualifiers.is_constexpr |= storage.is_constexpr;
             if self.is("(") && (is_operator || self.is_parameter_list()) {
@@ -164,7 +164,7 @@ impl Parser {
                 list.push(Rc::new(function));
                 return Ok(());
             }
-            self.at = outer;
+            self.go_back(outer);
             if self.is("<") {
                 let specialized = self.template_arguments()?;
                 let kind = NameKind::ValueTemplate;

@@ -163,21 +163,19 @@ impl Parser {
 
     /// Whether this `(` starts a cast.
     fn is_cast(&mut self) -> bool {
-        let at = self.at;
+        let place = self.place();
         self.at += 1;
         let mut found = false;
         if self.at_type() {
             let depth = self.depth;
-            let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
             let outer = std::mem::replace(&mut self.in_arguments, false);
             self.trials += 1;
             found = self.whole_type().is_ok() && self.is(")");
             self.trials -= 1;
             self.in_arguments = outer;
-            self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
             self.depth = depth;
         }
-        self.at = at;
+        self.go_back(place);
         found
     }
 
@@ -515,14 +513,12 @@ impl Parser {
         let kind = self.path_kind();
         // `float(x);` and `Vector{1};` are expressions.
         if kind.is_some_and(is_type) || self.peek().ident().is_some_and(|name| is_keyword(name)) {
-            let at = self.at;
-            let depth = self.depth;
-            let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+            let (place, depth) = (self.place(), self.depth);
             self.trials += 1;
             let is_expression = self.base_type().is_ok() && (self.is("(") || self.is("{") || self.is("::"));
             self.trials -= 1;
-            self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-            (self.at, self.depth) = (at, depth);
+            self.go_back(place);
+            self.depth = depth;
             return !is_expression;
         }
         kind != Some(NameKind::Value)

@@ -4,6 +4,7 @@ mod allocation;
 pub mod ast;
 pub mod declarations;
 pub mod expressions;
+mod first;
 mod functions;
 pub mod names;
 mod namespaces;

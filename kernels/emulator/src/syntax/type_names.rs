@@ -42,13 +42,12 @@ impl Parser {
     }
 
     fn kind_of_long_path(&mut self) -> Option<NameKind> {
-        let (at, depth) = (self.at, self.depth);
-        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let (place, depth) = (self.place(), self.depth);
         let path = self.path();
         let next_is_name = self.peek().ident().is_some_and(|name| !is_keyword(name));
         let pointer_to_name = (self.is("*") || self.is("&")) && self.ahead(1).ident().is_some();
-        self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-        (self.at, self.depth) = (at, depth);
+        self.go_back(place);
+        self.depth = depth;
         let path = path.ok()?;
         match self.names.of_path(&path) {
             None if path.segments.len() > 1 && (next_is_name || pointer_to_name) => {
@@ -91,8 +90,7 @@ impl Parser {
     }
 
     fn attempt_arguments(&mut self) -> bool {
-        let at = self.at;
-        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let place = self.place();
         let closed = self.attempt(|parser| {
             parser.template_arguments()?;
             if parser.is("(") || parser.is("::") || parser.is("{") {
@@ -101,8 +99,7 @@ impl Parser {
                 parser.unexpected("`(`")
             }
         });
-        self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-        self.at = at;
+        self.go_back(place);
         closed.is_some()
     }
 
