@@ -57,7 +57,7 @@ impl Parser {
                 if !self.is("<") {
                     return self.refuse(self.span(), "explicit instantiations");
                 }
-                self.scoped(|parser| {
+                self.in_template(|parser| {
                     let template = parser.template_parameters()?;
                     parser.specializing = template.is_empty();
                     let result = parser.templated(template);

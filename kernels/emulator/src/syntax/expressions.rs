@@ -245,6 +245,7 @@ impl Parser {
             let at = self.span();
             if self.is("(") {
                 let arguments = self.list("(", ")")?;
+                self.note_call(&value, &arguments);
                 // A method may write its object.
                 if let ExprKind::Member(object, false, _) = &value.kind {
                     self.mark_written(object);
@@ -412,6 +413,7 @@ impl Parser {
             return self.unexpected("an expression");
         }
         let path = self.path()?;
+        self.note_if_undeclared(&path);
         // `Input{x, value}`, whose template arguments are deduced, is handled as a type above.
         Ok(Expr { span: path.span, kind: ExprKind::Path(path) })
     }
@@ -500,7 +502,13 @@ impl Parser {
             }
         }
         self.expect("]")?;
-        let (function, is_mutable) = self.lambda_function(start)?;
+        self.templates += 1;
+        let function = self.scoped(|parser| {
+            captures.iter().for_each(|(name, ..)| parser.declare(name, NameKind::Value));
+            parser.lambda_function(start)
+        });
+        self.templates -= 1;
+        let (function, is_mutable) = function?;
         let lambda = Lambda { default, captures, is_mutable, function: Rc::new(function) };
         Ok(Expr { kind: ExprKind::Lambda(Rc::new(lambda)), span: start })
     }

@@ -42,6 +42,7 @@ pub fn first_headers(parts: &[Part]) -> Result<Rc<First>, Errors> {
             });
             let mut parser = Parser::new(tokens, &before, 0);
             parser.whole_file()?;
+            parser.tree.undeclared.clear();
             First { names: parser.names, tree: parser.tree, next_id: parser.next_id }
         }
     };

@@ -17,5 +17,6 @@ mod structs;
 mod templates;
 pub mod twice;
 pub mod type_names;
+mod undeclared;
 pub mod unknown;
 mod variables;

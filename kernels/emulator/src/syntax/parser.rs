@@ -33,15 +33,18 @@ pub struct Parser {
     pub errors: Errors,
     /// If not 0, the current tokens may be parsed again in another way, so errors do not count.
     pub trials: u32,
+    /// Templates and lambdas around this position.
+    pub templates: u32,
     /// The tokens that lost their first `>` to the end of template arguments, and their positions.
     split: Vec<(usize, Token)>,
 }
 
-/// A position to return to: the next token, and the number of tokens split so far.
+/// A position to return to: the next token, and the numbers of split tokens and of undeclared names so far.
 #[derive(Clone, Copy)]
 pub struct Place {
     at: usize,
     split: usize,
+    undeclared: usize,
 }
 
 /// The tokens of a function's body.
@@ -81,6 +84,7 @@ impl Parser {
             declared: Vec::new(),
             errors: Errors::default(),
             trials: 0,
+            templates: 0,
             split: Vec::new(),
         }
     }
@@ -266,7 +270,7 @@ impl Parser {
     }
 
     pub fn place(&self) -> Place {
-        Place { at: self.at, split: self.split.len() }
+        Place { at: self.at, split: self.split.len(), undeclared: self.tree.undeclared.len() }
     }
 
     /// Returns to an earlier position, with the tokens as they were there.
@@ -274,6 +278,7 @@ impl Parser {
         for (at, token) in self.split.drain(to.split..).rev() {
             self.tokens[at] = token;
         }
+        self.tree.undeclared.truncate(to.undeclared);
         self.at = to.at;
     }
 

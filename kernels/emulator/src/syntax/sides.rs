@@ -52,6 +52,7 @@ pub fn both_sides(
         }
     }
     tree.declarations = host_tree.declarations;
+    tree.undeclared.extend(host_tree.undeclared);
     Ok(tree)
 }
 

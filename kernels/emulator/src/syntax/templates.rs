@@ -6,6 +6,14 @@ use super::parser::Parser;
 use crate::source::Result;
 
 impl Parser {
+    /// Parses something after `template`.
+    pub(super) fn in_template<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.templates += 1;
+        let result = self.scoped(parse);
+        self.templates -= 1;
+        result
+    }
+
     /// Parses a parameter's optional name.
     fn name_if_any(&mut self) -> Result<Name> {
         if self.peek().ident().is_some() { self.name("a name") } else { Ok("".into()) }
