@@ -257,30 +257,26 @@ impl<'a> Preprocessor<'a> {
         };
         let mut body = &rest[1..];
         let mut parameters = None;
-        let mut variadic = false;
         if body.first().is_some_and(|token| token.is("(") && !token.space_before) {
-            let mut names: Vec<Rc<str>> = Vec::new();
-            let mut at = 1;
-            loop {
-                match body.get(at) {
-                    Some(token) if token.is(")") => break,
-                    Some(token) if token.is(",") => {}
-                    Some(token) if token.is("...") => {
-                        variadic = true;
-                        names.push("__VA_ARGS__".into());
-                    }
-                    Some(token) if token.ident().is_some() => names.extend(token.ident().cloned()),
-                    _ => {
-                        return Err(Error::new(
-                            span,
-                            format!("the parameters of the macro `{name}` are not closed"),
-                        ));
-                    }
-                }
-                at += 1;
+            let Some(end) = body.iter().position(|token| token.is(")")) else {
+                let message = format!("the parameters of the macro `{name}` are not closed");
+                return Err(Error::new(span, message));
+            };
+            parameters = Some(macro_parameters(&body[1..end])?);
+            body = &body[end + 1..];
+        }
+        let variadic = parameters.iter().flatten().any(|parameter: &Rc<str>| &**parameter == "__VA_ARGS__");
+        for (i, token) in body.iter().enumerate() {
+            let is_parameter = |token: &Token| {
+                token.ident().is_some_and(|name| parameters.iter().flatten().any(|known| known == name))
+            };
+            if token.is("#") && parameters.is_some() && !body.get(i + 1).is_some_and(is_parameter) {
+                return Err(Error::new(token.span, "`#` takes a parameter of the macro"));
             }
-            body = &body[at + 1..];
-            parameters = Some(names);
+            if !variadic && token.ident().is_some_and(|name| &**name == "__VA_ARGS__") {
+                let message = "`__VA_ARGS__` is for macros whose parameters end with `...`";
+                return Err(Error::new(token.span, message));
+            }
         }
         let of_header = self.in_header;
         self.macros.insert(name, Rc::new(Macro { parameters, variadic, body: body.to_vec(), of_header }));
@@ -485,6 +481,32 @@ fn is_hidden(token: &Token, name: &Rc<str>) -> bool {
         hidden = entry.rest.as_ref();
     }
     false
+}
+
+/// The names of a macro's parameters.
+fn macro_parameters(tokens: &[Token]) -> Result<Vec<Rc<str>>> {
+    let mut names: Vec<Rc<str>> = Vec::new();
+    for (i, parameter) in tokens.split(|token| token.is(",")).enumerate() {
+        let is_last = names.last().is_some_and(|last| &**last == "__VA_ARGS__");
+        let name = match parameter {
+            [] if i == 0 && tokens.is_empty() => continue,
+            [token] if token.is("...") && !is_last => "__VA_ARGS__".into(),
+            [token] if token.ident().is_some() && !is_last => token.ident().cloned().unwrap_or_default(),
+            // `args...` of g++ has a name of its own.
+            _ => {
+                let wrong = parameter.get(1).or(parameter.first()).or(tokens.get(i)).unwrap_or(&tokens[0]);
+                return Err(Error::new(
+                    wrong.span,
+                    "a parameter of a macro is one name, or `...` at the end",
+                ));
+            }
+        };
+        if names.contains(&name) {
+            return Err(Error::new(parameter[0].span, format!("the macro has two parameters `{name}`")));
+        }
+        names.push(name);
+    }
+    Ok(names)
 }
 
 /// Reads the arguments of a macro after its `(`. Surplus arguments belong to the last parameter.

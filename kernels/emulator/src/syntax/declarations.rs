@@ -5,8 +5,8 @@ use super::names::NameKind;
 use super::parser::Parser;
 use super::statements::named_type;
 use super::storage::merged;
-use crate::source::Result;
 use crate::source::lexer::Tok;
+use crate::source::{Error, Result};
 use std::rc::Rc;
 
 impl Parser {
@@ -40,6 +40,9 @@ impl Parser {
             self.advance();
             let language = self.advance();
             let is_c = matches!(&language.tok, Tok::Str(name) if &**name == "C");
+            if !is_c && !matches!(&language.tok, Tok::Str(name) if &**name == "C++") {
+                return Err(Error::new(language.span, "`extern` knows the languages \"C\" and \"C++\""));
+            }
             let outer = std::mem::replace(&mut self.in_c, is_c);
             let result = self.of_language();
             self.in_c = outer;
@@ -146,6 +149,7 @@ impl Parser {
         if is_operator || self.peek().ident().is_some() {
             let name_span = self.span();
             let name = if is_operator { self.operator_name()? } else { self.name("a name")? };
+            self.check_template_name(&name, name_span)?;
             if self.is("::") {
                 return self.refuse(name_span, "members that are defined outside of their struct");
             }

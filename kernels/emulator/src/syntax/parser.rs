@@ -35,6 +35,8 @@ pub struct Parser {
     pub trials: u32,
     /// Templates and lambdas around this position.
     pub templates: u32,
+    /// The parameters of the templates around this position.
+    pub template_names: Vec<Name>,
     /// The tokens that lost their first `>` to the end of template arguments, and their positions.
     split: Vec<(usize, Token)>,
 }
@@ -85,6 +87,7 @@ impl Parser {
             errors: Errors::default(),
             trials: 0,
             templates: 0,
+            template_names: Vec::new(),
             split: Vec::new(),
         }
     }

@@ -222,6 +222,11 @@ impl Parser {
                     if is_unknown && !path.global && !self.is("(") {
                         return Err(unknown_type(&path));
                     }
+                    if let Some(NameKind::Namespace(_)) = self.names.of_path(&path) {
+                        let name = &path.segments[path.segments.len() - 1].name;
+                        let message = format!("`{name}` is a namespace, and here a type is needed");
+                        return Err(Error::new(path.span, message));
+                    }
                     kind = Some(TypeKind::Path(path));
                     continue;
                 }
