@@ -364,3 +364,118 @@ fn declarations_that_no_compiler_accepts_are_rejected() {
                  extern \"C\" { __global__ void l(int *p) { } }\n__device__ void l(float x) { }\n";
     assert!(Program::compile("my.cu", valid, &|_| None).is_ok());
 }
+
+#[test]
+fn code_that_nothing_uses_is_checked() {
+    let cases = [
+        ("__device__ int f(int n) {\n    return n + m;\n}\nint main() { }", "unknown name `m`"),
+        (
+            "void f(int *p) {\n    float *q = p;\n}\nint main() { }",
+            "a value of type `int *` does not convert",
+        ),
+        (
+            "struct A {\n    int x;\n    __device__ int f() const { return y; }\n};\nint main() { }",
+            "unknown name `y`",
+        ),
+        ("struct A {\n    int x;\n    void f() const { x = 1; }\n};\nint main() { }", "this is `const`"),
+        ("template <typename T>\n__global__ void k(T *x) { x[i] = 1; }\nint main() { }", "unknown name `i`"),
+        ("template <typename T>\n__device__ T f(T x) { return g(1); }\nint main() { }", "unknown name `g`"),
+        (
+            "template <typename T> int f(T x) {\n    if constexpr (sizeof(T) > 99) return m;\n    return 0;\n}\nint main() { return f(1); }",
+            "unknown name `m`",
+        ),
+    ];
+    for (text, what) in cases {
+        let trouble = rejected(text);
+        assert!(trouble.starts_with(&format!("error: {what}")), "{text}\n{trouble}");
+        assert_eq!(trouble.matches("error:").count(), 1, "{trouble}");
+    }
+    // A name that depends on a template's parameter is looked up where the template is used, and code that is beyond
+    // the emulator does no harm where nothing runs it.
+    let fine = "\
+template <typename T> __device__ int f(T x) { return later(x) + x.size; }
+struct A { int size; __device__ int twice() const { return half() * 4; } __device__ int half() const { return size / 2; } };
+__device__ int later(A a) { return a.size; }
+__global__ void k(int *out) { auto g = [n = 3](int i) { return n + i; }; out[0] = f(A{1}) + A{2}.twice() + g(1); }
+enum { ONE = 1, TWO = ONE + 1 };
+int recursive(int n) { return n < TWO ? n : recursive(n - 1); }
+__device__ void allocates() { int *p = new int; delete p; }
+int main() { }";
+    Program::compile("my.cu", fine, &|_| None).unwrap();
+}
+
+#[test]
+fn a_function_is_used_after_its_declaration() {
+    let text = "__global__ void k(float *x) {\n    x[0] = twice(x[1]);\n}\n__device__ float twice(float x) { return 2 * x; }\n";
+    assert_eq!(
+        rejected(text),
+        "\
+error: `twice` is used before its declaration
+ --> my.cu:2:12
+  |
+2 |     x[0] = twice(x[1]);
+  |            ^^^^^ C++ reads a file from its top, and nothing of this name is known here
+  |
+  = help: move this below `twice`, or declare `twice` above
+note: it is declared here
+ --> my.cu:4:18
+  |
+4 | __device__ float twice(float x) { return 2 * x; }
+  |                  ^^^^^
+  |
+"
+    );
+}
+
+#[test]
+fn what_only_a_compiler_of_a_whole_file_sees_is_checked_as_nvrtc_does() {
+    let cases = [
+        ("#define F(a b) a\n", "a parameter of a macro is one name"),
+        ("#define F(a, a) a\n", "the macro has two parameters `a`"),
+        ("#define F(a) #b\n", "`#` takes a parameter of the macro"),
+        ("#define F(a) __VA_ARGS__\n", "`__VA_ARGS__` is for macros whose parameters end with `...`"),
+        ("__global__ void k(float *__global__, int n) { }", "`__global__` does not apply to a parameter"),
+        ("void f(static int n) { }", "`static` does not apply to a parameter"),
+        ("extern \"D\" void f();", "`extern` knows the languages \"C\" and \"C++\""),
+        ("template <typename T> T T(T x) { return x; }", "`T` is a parameter of the template around it"),
+        (
+            "template <typename T> void f(int n) { int T = n; }",
+            "`T` is a parameter of the template around it",
+        ),
+        (
+            "template <typename T> struct A { T x; };\ntemplate <A N> void f() { }",
+            "`A` is a template: its arguments are missing",
+        ),
+        ("namespace a { }\na f();", "`a` is a namespace, and here a type is needed"),
+        (
+            "__device__ void f(float x) { short s; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(s) : \"what\"(x)); }",
+            "a constraint of `asm` is one of the letters",
+        ),
+        ("float x = 1e999;", "`1e999` is too large for a `double`"),
+        (
+            "int f() { return 1; }\nint main() { auto &x = f(); }",
+            "a reference that is not `const` needs a variable",
+        ),
+    ];
+    for (text, what) in cases {
+        let trouble = rejected(text);
+        assert!(trouble.lines().next().unwrap().contains(what), "{text}\n{trouble}");
+    }
+    let fine = "#define A() 1\n#define B(...) f(__VA_ARGS__)\n#define C(x, ...) #x\n#define D #\n\
+                extern \"C++\" int f(int n) { return n; }\nint main() { return B(A()) - 1; }";
+    assert!(Program::compile("my.cu", fine, &|_| None).is_ok());
+}
+
+#[test]
+fn headers_in_any_order_keep_the_positions_of_errors() {
+    let orders = ["#include <vector>\n#include <iostream>\n", "#include <iostream>\n#include <vector>\n"];
+    for includes in orders {
+        for first in ["", "#define N 64\n", "int before;\n"] {
+            let text = format!("{first}{includes}int main() {{ std::vector<int> v(3); std::cout << v; }}\n");
+            let trouble = rejected(&text);
+            let line = text.lines().count();
+            assert!(trouble.contains(&format!("--> my.cu:{line}:")), "{trouble}");
+            assert!(!trouble.contains("--> my.cu:1:"), "{trouble}");
+        }
+    }
+}

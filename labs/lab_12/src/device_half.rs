@@ -44,7 +44,7 @@ pub fn device_half(text: &str) -> String {
                     blank(at, end);
                 }
             }
-            Token::Sign('{') if is_scope => (start, is_scope) = (None, false),
+            Token::Sign('{') if is_scope && !is_function => (start, is_scope) = (None, false),
             Token::Sign('{') => {
                 let closed = end_of_body(text, at);
                 if is_function && !is_of_device {
@@ -67,6 +67,16 @@ pub fn device_half(text: &str) -> String {
                 start.get_or_insert(at);
                 // An initialiser may call functions.
                 is_function |= sign == '(' && !text[start.unwrap_or(at)..at].contains('=');
+            }
+            // A macro that makes declarations, and an alignment.
+            Token::Word(word)
+                if !is_function
+                    && (start.is_none() && word != "static_assert"
+                        || ["alignas", "__align__"].contains(&word))
+                    && text[end..].trim_start().starts_with('(') =>
+            {
+                at = end_of_parentheses(text, end);
+                continue;
             }
             Token::Word(word) => {
                 start.get_or_insert(at);
@@ -128,13 +138,22 @@ fn token(text: &str, at: usize) -> (Token<'_>, usize) {
 }
 
 /// The position after the brace that closes the one at `at`.
-fn end_of_body(text: &str, mut at: usize) -> usize {
+fn end_of_body(text: &str, at: usize) -> usize {
+    end_of(text, at, ['{', '}'])
+}
+
+/// The position after the parentheses that follow.
+fn end_of_parentheses(text: &str, at: usize) -> usize {
+    end_of(text, at + text[at..].find('(').unwrap_or(0), ['(', ')'])
+}
+
+fn end_of(text: &str, mut at: usize, [open, close]: [char; 2]) -> usize {
     let mut depth = 0;
     while at < text.len() {
         let (token, end) = token(text, at);
         match token {
-            Token::Sign('{') => depth += 1,
-            Token::Sign('}') => depth -= 1,
+            Token::Sign(sign) if sign == open => depth += 1,
+            Token::Sign(sign) if sign == close => depth -= 1,
             _ => {}
         }
         at = end;

@@ -264,6 +264,14 @@ fn the_device_half_keeps_its_lines_and_nothing_of_the_host() {
         ),
         ("__host__ __device__ int f() { return 1; }", "__host__ __device__ int f() { return 1; }"),
         (
+            "struct alignas(sizeof(int) * 4) S { int x; }; FOR_EACH(KERNEL, x) struct T { int x; };",
+            "struct alignas(sizeof(int) * 4) S { int x; }; FOR_EACH(KERNEL, x) struct T { int x; };",
+        ),
+        (
+            "extern \"C\" __global__ void k() { int a = 1; f(a); } void g() {}",
+            "extern \"C\" __global__ void k() { int a = 1; f(a); }",
+        ),
+        (
             "#include <cmath>\n#include \"a.cuh\"\n#define F(x) \\\n {\nint a;",
             "#include \"a.cuh\" #define F(x) \\ { int a;",
         ),

@@ -3,7 +3,7 @@
 #[path = "../../../kernels/emulator/examples/against_gpp/compare.rs"]
 mod compare;
 #[path = "../../../kernels/emulator/examples/against_gpp/generator/mod.rs"]
-mod generator;
+pub mod generator;
 
 use crate::stand_ins::fake_cuda::gpp::gpp;
 

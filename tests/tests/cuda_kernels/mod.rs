@@ -1,6 +1,7 @@
 //! Checks that the CUDA kernels compile, and that their parameters match the launches. The compiler is NVIDIA's own; no
 //! GPU is needed, so the results are not tested here.
 
+mod accepted;
 mod emulated;
 mod generated;
 mod host;

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Further numbers set the first mutant and the number of processor cores. With `show` in front, a mutant is printed:
-//! `mutants -- show 4711`. Each mutant has a thread of its own, named after it, so that the message of a panic or of
-//! a stack overflow has its number.
+//! `mutants -- show 4711`. Each hundred has a thread of its own, named after its first, so that the message of a stack
+//! overflow tells where to look; a panic is reported with the number of its mutant.
 
 mod mutate;
 
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A mutant that takes longer, on a computer that is busy with other work, is a failure.
 const MOST_TIME: Duration = Duration::from_secs(60);
+/// The mutants of one thread, which parses the headers once.
+const BATCH: u64 = 100;
 /// The stack that a thread of a program has by default.
 const STACK: usize = 2 << 20;
 
@@ -58,13 +60,17 @@ fn main() -> ExitCode {
         for _ in 0..cores {
             scope.spawn(|| {
                 loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let number = next.fetch_add(BATCH, Ordering::Relaxed);
                     if number >= first + count {
                         return;
                     }
-                    attempt(&sources, number, &tally);
-                    if (number - first + 1).is_multiple_of(10_000) || number + 1 == first + count {
-                        report(&tally.lock().unwrap(), number - first + 1, start.elapsed());
+                    let end = (number + BATCH).min(first + count);
+                    let thread =
+                        std::thread::Builder::new().name(format!("mutants from {number}")).stack_size(STACK);
+                    let attempts = || (number..end).for_each(|number| attempt(&sources, number, &tally));
+                    std::thread::scope(|scope| thread.spawn_scoped(scope, attempts).unwrap().join().unwrap());
+                    if (end - first).is_multiple_of(10_000) || end == first + count {
+                        report(&tally.lock().unwrap(), end - first, start.elapsed());
                     }
                 }
             });
@@ -75,10 +81,7 @@ fn main() -> ExitCode {
 
 fn attempt(sources: &Sources, number: u64, tally: &Mutex<Tally>) {
     let start = Instant::now();
-    let result = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name(format!("mutant {number}")).stack_size(STACK);
-        thread.spawn_scoped(scope, || sources.attempt(number, &sources.mutant(number))).unwrap().join()
-    });
+    let result = std::panic::catch_unwind(|| sources.attempt(number, &sources.mutant(number)));
     let took = start.elapsed();
     let mut tally = tally.lock().unwrap();
     let name = match result {

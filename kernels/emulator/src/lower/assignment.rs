@@ -211,7 +211,7 @@ impl Lower<'_> {
             return Ok(Value { is_const: true, is_lvalue: true, ..value });
         }
         let writes = !is_const && !value.is_const;
-        if writes && !is_forward && !value.is_lvalue {
+        if !is_const && !is_forward && !value.is_lvalue {
             return self.error("a reference that is not `const` needs a variable, and this is a value");
         }
         let value = if writes && value.is_lvalue { self.writable(value)? } else { value };

@@ -96,6 +96,12 @@ pub fn is_dimension(name: &str) -> bool {
     DIMENSIONS.iter().any(|(known, _)| *known == name)
 }
 
+/// Whether a name is a built-in variable.
+pub fn is_value(name: &str) -> bool {
+    let others = ["warpSize", "__emulator_nan", "__func__", "__FUNCTION__", "__PRETTY_FUNCTION__"];
+    is_dimension(name) || others.contains(&name)
+}
+
 pub fn is_raw(name: &str) -> bool {
     RAW.contains(&name)
 }

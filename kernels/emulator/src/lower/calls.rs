@@ -154,7 +154,7 @@ impl Lower<'_> {
         }
     }
 
-    fn unknown_function<T>(&self, name: &str) -> Result<T> {
+    pub(super) fn unknown_function<T>(&self, name: &str) -> Result<T> {
         match crate::source::headers::refused(name) {
             Some(why) => self.error(format!("`{name}` is not part of the subset: {why}")),
             None if name.starts_with("cuda") && self.similar(name).is_none() => {

@@ -52,6 +52,7 @@ impl Lower<'_> {
         span: Span,
         kind: Body,
     ) -> Result<Value> {
+        self.lowered.insert(chosen.function.id);
         let function = self.on_this_side(&chosen.function);
         let Some(body) = &function.body else {
             return Err(Error::new(span, format!("`{}` is declared, but it has no body", function.name))

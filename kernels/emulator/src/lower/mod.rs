@@ -37,6 +37,7 @@ mod saved;
 pub mod statements;
 pub mod structs;
 pub mod type_names;
+mod unused;
 pub mod warp_calls;
 mod widths;
 
@@ -203,6 +204,8 @@ pub struct Lower<'a> {
     pub recovered: usize,
     /// Nesting depth of trials: while it is not 0, errors are not recorded.
     pub trials: u32,
+    /// The functions whose bodies were lowered.
+    pub lowered: HashSet<DeclId>,
 }
 
 /// The maximum size of a program.
@@ -251,6 +254,7 @@ impl<'a> Lower<'a> {
             errors: Errors::default(),
             recovered: 0,
             trials: 0,
+            lowered: HashSet::new(),
         }
     }
 
@@ -261,6 +265,8 @@ impl<'a> Lower<'a> {
         if let Err(error) = result {
             // Whether it is the last error no longer matters.
             let _ = self.errors.add(error);
+        } else {
+            self.check_unused();
         }
         if !self.errors.0.is_empty() {
             return Err(self.errors);
@@ -297,7 +303,7 @@ impl<'a> Lower<'a> {
     }
 
     /// Lowers a program repeatedly until all variables that must be in memory are known.
-    pub fn repeated(&mut self, lower: impl Fn(&mut Self) -> Result<Program>) -> Result<Program> {
+    pub fn repeated<T>(&mut self, lower: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
         for _ in 0..MOST_TRIES {
             self.again = false;
             let (errors, trials) = (self.errors.0.len(), self.trials);

@@ -45,6 +45,11 @@ impl Error {
         error
     }
 
+    /// Whether the program may be right, and beyond this emulator.
+    pub fn is_limit(&self) -> bool {
+        self.is_last || self.message.contains("part of the subset")
+    }
+
     pub fn last(mut self: Box<Self>) -> Box<Error> {
         self.is_last = true;
         self

@@ -83,7 +83,11 @@ const CHRONO: &str = include_str!("../../include/chrono.h");
 const HALF: &str = include_str!("../../include/cuda_fp16.h");
 const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
 
-type Part = (&'static str, &'static str);
+/// A file of the emulator's own: its name and text.
+pub type Part = (&'static str, &'static str);
+
+/// The headers of every program.
+pub const ALWAYS: [Part; 2] = [("<predefined>", PREDEFINED), ("cuda_runtime.h", CUDA)];
 
 const UTILITIES: Part = ("utility.h", UTILITY);
 const STREAMS: &[Part] = &[UTILITIES, ("iostream.h", IOSTREAM)];

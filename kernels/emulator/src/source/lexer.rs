@@ -64,7 +64,11 @@ pub fn lex(file: u32, text: &str) -> Result<Vec<Token>> {
     let (mut line, mut column) = (1, 1);
     let mut all = text.chars().peekable();
     while let Some(c) = all.next() {
+        // A line ends with `\r\n`, or with one of them.
         if c == '\r' {
+            if all.peek() != Some(&'\n') {
+                chars.push(('\n', line, column));
+            }
             continue;
         }
         if c == '\\' && matches!(all.peek(), Some('\n' | '\r')) {
@@ -167,7 +171,8 @@ impl Lexer<'_> {
             return Ok(Tok::Ident(name.into()));
         }
         for punct in PUNCTUATION {
-            if self.starts_with(punct) {
+            // Most differ in their first character.
+            if char::from(punct.as_bytes()[0]) == c && self.starts_with(punct) {
                 self.at += punct.len();
                 return Ok(Tok::Punct(punct));
             }
@@ -204,6 +209,12 @@ impl Lexer<'_> {
             let digits = lower.trim_end_matches(['f', 'l']);
             let value = if hex { hex_float(digits) } else { digits.parse().ok() };
             let value = value.ok_or_else(|| bad(self))?;
+            if value.is_infinite() {
+                return Err(Error::new(
+                    self.span_from(start),
+                    format!("`{text}` is too large for a `double`"),
+                ));
+            }
             // The literal is rounded once, to its own type.
             let value =
                 if single && !hex { f64::from(digits.parse::<f32>().map_err(|_| bad(self))?) } else { value };

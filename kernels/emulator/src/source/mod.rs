@@ -2,6 +2,7 @@
 
 pub mod condition;
 mod errors;
+pub mod first_headers;
 pub mod headers;
 pub mod lexer;
 pub mod preprocessor;

@@ -3,15 +3,15 @@
 //! A token that a macro produces has the position of the macro's use, as in compilers' line tables; the tokens of an
 //! argument keep their own positions.
 
-use super::condition;
-use super::headers;
+use super::headers::{self, Part};
 use super::lexer::{Hidden, Tok, Token, lex};
-use super::{Error, Files, Result, Span};
+use super::{Error, File, Files, Result, Span};
+use super::{condition, first_headers};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 #[derive(Debug)]
-struct Macro {
+pub struct Macro {
     /// `None` for an object-like macro, without parentheses.
     parameters: Option<Vec<Rc<str>>>,
     variadic: bool,
@@ -28,11 +28,13 @@ const DEEPEST_INCLUDE: usize = 40;
 pub type Includes<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 pub struct Preprocessor<'a> {
-    files: &'a mut Files,
+    pub files: &'a mut Files,
     includes: Includes<'a>,
-    macros: HashMap<Rc<str>, Rc<Macro>>,
+    pub macros: HashMap<Rc<str>, Rc<Macro>>,
     once: HashSet<String>,
-    output: Vec<Token>,
+    /// The headers that came before everything else.
+    headers: Vec<Part>,
+    pub output: Vec<Token>,
     /// System headers that were included.
     pub system: HashSet<String>,
     /// Inside one of the emulator's headers. A program's macros do not expand there: a `#define N 64` before an
@@ -42,6 +44,12 @@ pub struct Preprocessor<'a> {
     made: usize,
 }
 
+/// The tokens of a program, after its first headers.
+pub struct Preprocessed {
+    pub headers: Vec<Part>,
+    pub tokens: Vec<Token>,
+}
+
 /// Returns the tokens of a program.
 pub fn preprocess(
     files: &mut Files,
@@ -49,34 +57,23 @@ pub fn preprocess(
     text: &str,
     includes: Includes<'_>,
     definitions: &[(&str, &str)],
-) -> Result<Vec<Token>> {
-    let macros = HashMap::new();
-    let mut preprocessor = Preprocessor {
-        files,
-        includes,
-        macros,
-        once: HashSet::new(),
-        output: Vec::new(),
-        system: HashSet::new(),
-        in_header: true,
-        depth: 0,
-        made: 0,
-    };
-    let mut predefined = String::from(headers::PREDEFINED);
-    for (name, value) in definitions {
-        predefined.push_str(&format!("#define {name} {value}\n"));
-    }
+) -> Result<Preprocessed> {
+    let mut preprocessor = Preprocessor::new(files, includes);
     // The program is file 0, so it is added first.
     let file = preprocessor.files.add(name, text);
-    preprocessor.file("<predefined>", &predefined, None)?;
-    preprocessor.file("cuda_runtime.h", headers::CUDA, None)?;
+    for (name, value) in definitions {
+        preprocessor.define(&lex(file, &format!("{name} {value}"))?, Span::default())?;
+    }
+    for part in headers::ALWAYS {
+        preprocessor.header(part)?;
+    }
     preprocessor.in_header = false;
     preprocessor.file(name, text, Some(file))?;
     let line = text.lines().count().max(1) as u32;
     let end = Span { file, line, column: 1, length: 1 };
-    let mut output = preprocessor.output;
-    output.push(Token { tok: Tok::End, span: end, space_before: true, first_of_line: true, hidden: None });
-    Ok(output)
+    let Preprocessor { headers, output: mut tokens, .. } = preprocessor;
+    tokens.push(Token { tok: Tok::End, span: end, space_before: true, first_of_line: true, hidden: None });
+    Ok(Preprocessed { headers, tokens })
 }
 
 /// An open `#if`.
@@ -87,8 +84,43 @@ struct Branch {
     span: Span,
 }
 
-impl Preprocessor<'_> {
-    fn file(&mut self, name: &str, text: &str, number: Option<u32>) -> Result<()> {
+impl<'a> Preprocessor<'a> {
+    /// Starts with the headers.
+    pub fn new(files: &'a mut Files, includes: Includes<'a>) -> Preprocessor<'a> {
+        Preprocessor {
+            files,
+            includes,
+            macros: HashMap::new(),
+            once: HashSet::new(),
+            headers: Vec::new(),
+            output: Vec::new(),
+            system: HashSet::new(),
+            in_header: true,
+            depth: 0,
+            made: 0,
+        }
+    }
+
+    /// Reads a header. While nothing else has come, it is one of the first, whose tokens are known.
+    fn header(&mut self, part: Part) -> Result<()> {
+        let (name, text) = part;
+        let number = self.headers.len() + 1;
+        let is_next = match self.files.0.get(number) {
+            Some(file) => file.name == name && file.text == text,
+            None => self.files.0.len() == number,
+        };
+        if !is_next || !self.output.is_empty() {
+            return self.file(name, text, None);
+        }
+        if self.files.0.len() == number {
+            self.files.0.push(File { name: name.to_owned(), text: text.to_owned() });
+        }
+        self.headers.push(part);
+        self.macros.extend(first_headers::last_of(&self.headers)?.macros.iter().cloned());
+        Ok(())
+    }
+
+    pub fn file(&mut self, name: &str, text: &str, number: Option<u32>) -> Result<()> {
         let file = number.unwrap_or_else(|| self.files.add(name, text));
         let tokens = lex(file, text)?;
         let mut branches: Vec<Branch> = Vec::new();
@@ -225,30 +257,26 @@ impl Preprocessor<'_> {
         };
         let mut body = &rest[1..];
         let mut parameters = None;
-        let mut variadic = false;
         if body.first().is_some_and(|token| token.is("(") && !token.space_before) {
-            let mut names: Vec<Rc<str>> = Vec::new();
-            let mut at = 1;
-            loop {
-                match body.get(at) {
-                    Some(token) if token.is(")") => break,
-                    Some(token) if token.is(",") => {}
-                    Some(token) if token.is("...") => {
-                        variadic = true;
-                        names.push("__VA_ARGS__".into());
-                    }
-                    Some(token) if token.ident().is_some() => names.extend(token.ident().cloned()),
-                    _ => {
-                        return Err(Error::new(
-                            span,
-                            format!("the parameters of the macro `{name}` are not closed"),
-                        ));
-                    }
-                }
-                at += 1;
+            let Some(end) = body.iter().position(|token| token.is(")")) else {
+                let message = format!("the parameters of the macro `{name}` are not closed");
+                return Err(Error::new(span, message));
+            };
+            parameters = Some(macro_parameters(&body[1..end])?);
+            body = &body[end + 1..];
+        }
+        let variadic = parameters.iter().flatten().any(|parameter: &Rc<str>| &**parameter == "__VA_ARGS__");
+        for (i, token) in body.iter().enumerate() {
+            let is_parameter = |token: &Token| {
+                token.ident().is_some_and(|name| parameters.iter().flatten().any(|known| known == name))
+            };
+            if token.is("#") && parameters.is_some() && !body.get(i + 1).is_some_and(is_parameter) {
+                return Err(Error::new(token.span, "`#` takes a parameter of the macro"));
             }
-            body = &body[at + 1..];
-            parameters = Some(names);
+            if !variadic && token.ident().is_some_and(|name| &**name == "__VA_ARGS__") {
+                let message = "`__VA_ARGS__` is for macros whose parameters end with `...`";
+                return Err(Error::new(token.span, message));
+            }
         }
         let of_header = self.in_header;
         self.macros.insert(name, Rc::new(Macro { parameters, variadic, body: body.to_vec(), of_header }));
@@ -288,7 +316,7 @@ impl Preprocessor<'_> {
                 let was_in_header = std::mem::replace(&mut self.in_header, true);
                 for (part, text) in parts {
                     if self.once.insert((*part).to_owned()) {
-                        self.file(part, text, None)?;
+                        self.header((part, text))?;
                     }
                 }
                 self.in_header = was_in_header;
@@ -453,6 +481,32 @@ fn is_hidden(token: &Token, name: &Rc<str>) -> bool {
         hidden = entry.rest.as_ref();
     }
     false
+}
+
+/// The names of a macro's parameters.
+fn macro_parameters(tokens: &[Token]) -> Result<Vec<Rc<str>>> {
+    let mut names: Vec<Rc<str>> = Vec::new();
+    for (i, parameter) in tokens.split(|token| token.is(",")).enumerate() {
+        let is_last = names.last().is_some_and(|last| &**last == "__VA_ARGS__");
+        let name = match parameter {
+            [] if i == 0 && tokens.is_empty() => continue,
+            [token] if token.is("...") && !is_last => "__VA_ARGS__".into(),
+            [token] if token.ident().is_some() && !is_last => token.ident().cloned().unwrap_or_default(),
+            // `args...` of g++ has a name of its own.
+            _ => {
+                let wrong = parameter.get(1).or(parameter.first()).or(tokens.get(i)).unwrap_or(&tokens[0]);
+                return Err(Error::new(
+                    wrong.span,
+                    "a parameter of a macro is one name, or `...` at the end",
+                ));
+            }
+        };
+        if names.contains(&name) {
+            return Err(Error::new(parameter[0].span, format!("the macro has two parameters `{name}`")));
+        }
+        names.push(name);
+    }
+    Ok(names)
 }
 
 /// Reads the arguments of a macro after its `(`. Surplus arguments belong to the last parameter.

@@ -368,13 +368,13 @@ pub struct Alias {
 }
 
 /// A deduction guide: the struct type for an argument list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Guide {
     pub function: Rc<Function>,
     pub result: TypeName,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Namespace {
     pub name: Option<Name>,
     pub parent: NamespaceId,
@@ -392,7 +392,7 @@ pub struct Namespace {
 }
 
 /// A parsed program. Namespace 0 is the global one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tree {
     pub namespaces: Vec<Namespace>,
     pub assertions: RefCell<Vec<(Expr, Option<Name>, NamespaceId)>>,
@@ -402,4 +402,15 @@ pub struct Tree {
     pub host: HashMap<DeclId, Rc<Function>>,
     /// The emulator's own headers.
     pub in_headers: HashSet<u32>,
+    /// Names of the program that were not declared where they are used.
+    pub undeclared: Vec<Undeclared>,
+}
+
+/// A name without a declaration before it: a built-in one, one of `std` after `using`, or a mistake.
+#[derive(Clone, Debug)]
+pub struct Undeclared {
+    pub name: Name,
+    pub span: Span,
+    /// The name is called, so the types of the arguments may lead to a function.
+    pub is_called: bool,
 }

@@ -5,8 +5,8 @@ use super::names::NameKind;
 use super::parser::Parser;
 use super::statements::named_type;
 use super::storage::merged;
-use crate::source::Result;
 use crate::source::lexer::Tok;
+use crate::source::{Error, Result};
 use std::rc::Rc;
 
 impl Parser {
@@ -40,6 +40,9 @@ impl Parser {
             self.advance();
             let language = self.advance();
             let is_c = matches!(&language.tok, Tok::Str(name) if &**name == "C");
+            if !is_c && !matches!(&language.tok, Tok::Str(name) if &**name == "C++") {
+                return Err(Error::new(language.span, "`extern` knows the languages \"C\" and \"C++\""));
+            }
             let outer = std::mem::replace(&mut self.in_c, is_c);
             let result = self.of_language();
             self.in_c = outer;
@@ -57,7 +60,7 @@ impl Parser {
                 if !self.is("<") {
                     return self.refuse(self.span(), "explicit instantiations");
                 }
-                self.scoped(|parser| {
+                self.in_template(|parser| {
                     let template = parser.template_parameters()?;
                     parser.specializing = template.is_empty();
                     let result = parser.templated(template);
@@ -146,10 +149,11 @@ impl Parser {
         if is_operator || self.peek().ident().is_some() {
             let name_span = self.span();
             let name = if is_operator { self.operator_name()? } else { self.name("a name")? };
+            self.check_template_name(&name, name_span)?;
             if self.is("::") {
                 return self.refuse(name_span, "members that are defined outside of their struct");
             }
-            let outer = self.at;
+            let outer = self.place();
             let specialized = if self.is("<") { Some(self.template_arguments()?) } else { None };
             qualifiers.is_constexpr |= storage.is_constexpr;
             if self.is("(") && (is_operator || self.is_parameter_list()) {
@@ -164,7 +168,7 @@ impl Parser {
                 list.push(Rc::new(function));
                 return Ok(());
             }
-            self.at = outer;
+            self.go_back(outer);
             if self.is("<") {
                 let specialized = self.template_arguments()?;
                 let kind = NameKind::ValueTemplate;

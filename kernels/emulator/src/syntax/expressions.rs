@@ -163,21 +163,19 @@ impl Parser {
 
     /// Whether this `(` starts a cast.
     fn is_cast(&mut self) -> bool {
-        let at = self.at;
+        let place = self.place();
         self.at += 1;
         let mut found = false;
         if self.at_type() {
             let depth = self.depth;
-            let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
             let outer = std::mem::replace(&mut self.in_arguments, false);
             self.trials += 1;
             found = self.whole_type().is_ok() && self.is(")");
             self.trials -= 1;
             self.in_arguments = outer;
-            self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
             self.depth = depth;
         }
-        self.at = at;
+        self.go_back(place);
         found
     }
 
@@ -247,6 +245,7 @@ impl Parser {
             let at = self.span();
             if self.is("(") {
                 let arguments = self.list("(", ")")?;
+                self.note_call(&value, &arguments);
                 // A method may write its object.
                 if let ExprKind::Member(object, false, _) = &value.kind {
                     self.mark_written(object);
@@ -414,6 +413,7 @@ impl Parser {
             return self.unexpected("an expression");
         }
         let path = self.path()?;
+        self.note_if_undeclared(&path);
         // `Input{x, value}`, whose template arguments are deduced, is handled as a type above.
         Ok(Expr { span: path.span, kind: ExprKind::Path(path) })
     }
@@ -502,7 +502,13 @@ impl Parser {
             }
         }
         self.expect("]")?;
-        let (function, is_mutable) = self.lambda_function(start)?;
+        self.templates += 1;
+        let function = self.scoped(|parser| {
+            captures.iter().for_each(|(name, ..)| parser.declare(name, NameKind::Value));
+            parser.lambda_function(start)
+        });
+        self.templates -= 1;
+        let (function, is_mutable) = function?;
         let lambda = Lambda { default, captures, is_mutable, function: Rc::new(function) };
         Ok(Expr { kind: ExprKind::Lambda(Rc::new(lambda)), span: start })
     }
@@ -515,14 +521,12 @@ impl Parser {
         let kind = self.path_kind();
         // `float(x);` and `Vector{1};` are expressions.
         if kind.is_some_and(is_type) || self.peek().ident().is_some_and(|name| is_keyword(name)) {
-            let at = self.at;
-            let depth = self.depth;
-            let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+            let (place, depth) = (self.place(), self.depth);
             self.trials += 1;
             let is_expression = self.base_type().is_ok() && (self.is("(") || self.is("{") || self.is("::"));
             self.trials -= 1;
-            self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-            (self.at, self.depth) = (at, depth);
+            self.go_back(place);
+            self.depth = depth;
             return !is_expression;
         }
         kind != Some(NameKind::Value)

@@ -167,12 +167,11 @@ impl Parser {
                 return self.refuse(self.span(), "C's variable argument lists");
             }
             let span = self.span();
-            let mut storage = Storage::default();
-            self.qualifiers(&mut storage)?;
+            self.parameter_qualifiers()?;
             let base = self.base_type()?;
-            self.qualifiers(&mut storage)?;
+            self.parameter_qualifiers()?;
             let mut ty = self.pointers(base)?;
-            self.qualifiers(&mut storage)?;
+            self.parameter_qualifiers()?;
             if self.is("(") {
                 // `int (&a)[3]` and `int (*a)[3]`
                 let by_reference = self.ahead(1).is("&");

@@ -14,7 +14,7 @@ pub enum NameKind {
 }
 
 /// Names of blocks, structs and template parameters, innermost last; the namespaces' names come below them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Names {
     pub scopes: Vec<HashMap<Name, NameKind>>,
     pub namespaces: Vec<HashMap<Name, NameKind>>,

@@ -1,6 +1,7 @@
 //! The parser's tokens and common helpers. It is a recursive descent parser with one function for each grammar rule.
 
 use super::ast::*;
+use super::first::First;
 use super::names::{NameKind, Names};
 use crate::source::lexer::{Tok, Token};
 use crate::source::{Error, Errors, Result, Span};
@@ -32,6 +33,20 @@ pub struct Parser {
     pub errors: Errors,
     /// If not 0, the current tokens may be parsed again in another way, so errors do not count.
     pub trials: u32,
+    /// Templates and lambdas around this position.
+    pub templates: u32,
+    /// The parameters of the templates around this position.
+    pub template_names: Vec<Name>,
+    /// The tokens that lost their first `>` to the end of template arguments, and their positions.
+    split: Vec<(usize, Token)>,
+}
+
+/// A position to return to: the next token, and the numbers of split tokens and of undeclared names so far.
+#[derive(Clone, Copy)]
+pub struct Place {
+    at: usize,
+    split: usize,
+    undeclared: usize,
 }
 
 /// The tokens of a function's body.
@@ -41,44 +56,51 @@ pub struct Body {
     pub tokens: std::ops::Range<usize>,
 }
 
-/// Parses the tokens of a program. Returns the tree, and the positions of the functions' bodies. Declarations are
-/// numbered from `first_id`.
-pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> std::result::Result<(Tree, Vec<Body>), Errors> {
-    let mut tree = Tree::default();
-    tree.namespaces.push(Namespace::default());
-    let names = Names {
-        scopes: Vec::new(),
-        namespaces: vec![HashMap::new()],
-        parents: vec![0],
-        opened: vec![Vec::new()],
-        at: 0,
-        kinds: HashMap::new(),
-    };
-    let mut parser = Parser {
-        tokens,
-        at: 0,
-        names,
-        tree,
-        depth: 0,
-        in_arguments: false,
-        next_id: first_id,
-        written: Vec::new(),
-        specializing: false,
-        in_c: false,
-        bodies: Vec::new(),
-        declared: Vec::new(),
-        errors: Errors::default(),
-        trials: 0,
-    };
-    while !parser.at_end() && parser.declaration_or_next().is_ok() {}
-    if !parser.errors.0.is_empty() {
-        return Err(parser.errors);
-    }
+/// Parses the tokens of a program, after its first headers. Returns the tree, and the positions of the functions'
+/// bodies. Declarations are numbered from `first_id`, or from the last one of the headers.
+pub fn parse(
+    tokens: Vec<Token>,
+    headers: &First,
+    first_id: DeclId,
+) -> std::result::Result<(Tree, Vec<Body>), Errors> {
+    let mut parser = Parser::new(tokens, headers, first_id);
+    parser.whole_file()?;
     parser.tree.declarations = parser.next_id;
     Ok((parser.tree, parser.bodies))
 }
 
 impl Parser {
+    pub fn new(tokens: Vec<Token>, headers: &First, first_id: DeclId) -> Parser {
+        Parser {
+            tokens,
+            at: 0,
+            names: headers.names.clone(),
+            tree: headers.tree.clone(),
+            depth: 0,
+            in_arguments: false,
+            next_id: first_id.max(headers.next_id),
+            written: Vec::new(),
+            specializing: false,
+            in_c: false,
+            bodies: Vec::new(),
+            declared: Vec::new(),
+            errors: Errors::default(),
+            trials: 0,
+            templates: 0,
+            template_names: Vec::new(),
+            split: Vec::new(),
+        }
+    }
+
+    /// Parses all declarations.
+    pub fn whole_file(&mut self) -> std::result::Result<(), Errors> {
+        while !self.at_end() && self.declaration_or_next().is_ok() {}
+        match self.errors.0.is_empty() {
+            true => Ok(()),
+            false => Err(std::mem::take(&mut self.errors)),
+        }
+    }
+
     pub fn peek(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
@@ -176,6 +198,7 @@ impl Parser {
         for (whole, rest) in [(">>>", ">>"), (">>", ">"), (">>=", ">="), (">=", "=")] {
             if self.is(whole) {
                 let at = self.at;
+                self.split.push((at, self.tokens[at].clone()));
                 self.tokens[at].tok = Tok::Punct(rest);
                 self.tokens[at].span.column += 1;
                 self.tokens[at].span.length -= 1;
@@ -249,10 +272,22 @@ impl Parser {
         Err(Error::new(span, format!("{what} are not part of the subset")))
     }
 
+    pub fn place(&self) -> Place {
+        Place { at: self.at, split: self.split.len(), undeclared: self.tree.undeclared.len() }
+    }
+
+    /// Returns to an earlier position, with the tokens as they were there.
+    pub fn go_back(&mut self, to: Place) {
+        for (at, token) in self.split.drain(to.split..).rev() {
+            self.tokens[at] = token;
+        }
+        self.tree.undeclared.truncate(to.undeclared);
+        self.at = to.at;
+    }
+
     /// Tries to parse; on failure, goes back to the start.
     pub fn attempt<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Option<T> {
-        let (at, depth, arguments) = (self.at, self.depth, self.in_arguments);
-        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let (place, depth, arguments) = (self.place(), self.depth, self.in_arguments);
         let scopes = self.names.scopes.len();
         self.trials += 1;
         let result = parse(self);
@@ -260,8 +295,8 @@ impl Parser {
         match result {
             Ok(value) => Some(value),
             Err(_) => {
-                self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-                (self.at, self.depth, self.in_arguments) = (at, depth, arguments);
+                self.go_back(place);
+                (self.depth, self.in_arguments) = (depth, arguments);
                 self.names.scopes.truncate(scopes);
                 self.declared.truncate(scopes);
                 None

@@ -3,11 +3,12 @@
 //! The two versions may differ within function bodies. A declaration that differs is an error.
 
 use super::ast::{DeclId, Function, Struct, Tree};
+use super::first::first_headers;
 use super::parser::{Body, parse};
 use crate::source::headers;
 use crate::source::lexer::{Tok, Token};
-use crate::source::preprocessor::{Includes, preprocess};
-use crate::source::{Error, Errors, Files, Result};
+use crate::source::preprocessor::{Includes, Preprocessed, preprocess};
+use crate::source::{Error, Errors, Files, Result, Span};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -25,17 +26,22 @@ pub fn both_sides(
     let mentions = files.0.iter().any(|file| file.name != "<predefined>" && file.text.contains(MACRO));
     let headers = (0..files.0.len() as u32).filter(|file| headers::is_part(&files.0[*file as usize]));
     let in_headers: HashSet<u32> = headers.collect();
+    let first = first_headers(&device.headers)?;
     if !mentions {
-        let (tree, _) = parse(device, 0)?;
+        let (tree, _) = parse(device.tokens, &first, 0)?;
         return Ok(Tree { in_headers, ..tree });
     }
-    let (mut tree, bodies) = parse(device.clone(), 0)?;
+    let Preprocessed { headers, tokens: device } = device;
+    let (mut tree, bodies) = parse(device.clone(), &first, 0)?;
     tree.in_headers = in_headers;
-    let host = preprocess(files, name, text, includes, &[])?;
+    let Preprocessed { headers: of_host, tokens: host } = preprocess(files, name, text, includes, &[])?;
+    if headers.len() != of_host.len() {
+        return Err(differs(host[0].span).into());
+    }
     if same(&device, &host) {
         return Ok(tree);
     }
-    let (host_tree, host_bodies) = parse(host.clone(), tree.declarations)?;
+    let (host_tree, host_bodies) = parse(host.clone(), &first, tree.declarations)?;
     declarations_are_same(&device, &bodies, &host, &host_bodies)?;
     let functions = functions(&host_tree);
     for (body, host_body) in bodies.iter().zip(&host_bodies) {
@@ -46,6 +52,7 @@ pub fn both_sides(
         }
     }
     tree.declarations = host_tree.declarations;
+    tree.undeclared.extend(host_tree.undeclared);
     Ok(tree)
 }
 
@@ -69,8 +76,12 @@ fn declarations_are_same(
     let places = [device.get(at), host.get(at)];
     let place = places.iter().flatten().find(|token| token.tok != Tok::End);
     let span = place.map_or(host[host.len() - 1].span, |token| token.span);
-    Err(Error::new(span, "`__CUDA_ARCH__` makes this declaration different for the host and the device")
-        .help("use `__CUDA_ARCH__` within the bodies of functions"))
+    Err(differs(span))
+}
+
+fn differs(span: Span) -> Box<Error> {
+    Error::new(span, "`__CUDA_ARCH__` makes this declaration different for the host and the device")
+        .help("use `__CUDA_ARCH__` within the bodies of functions")
 }
 
 /// The tokens outside function bodies.

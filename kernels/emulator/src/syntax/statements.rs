@@ -346,7 +346,15 @@ impl Parser {
             if !self.eat(":") {
                 break;
             }
-            while let Tok::Str(_) = self.peek().tok {
+            while let Tok::Str(constraint) = self.peek().tok.clone() {
+                let letter =
+                    if section == 0 { constraint.strip_prefix(['=', '+']) } else { Some(&*constraint) };
+                if !letter.is_some_and(|letter| ["h", "r", "l", "f", "d", "n"].contains(&letter)) {
+                    let wanted = if section == 0 { "`=` and " } else { "" };
+                    let message =
+                        format!("a constraint of `asm` is {wanted}one of the letters h, r, l, f, d and n");
+                    return Err(Error::new(self.span(), message));
+                }
                 self.advance();
                 self.expect("(")?;
                 let value = self.expression()?;

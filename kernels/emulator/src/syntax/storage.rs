@@ -2,7 +2,7 @@
 
 use super::ast::*;
 use super::parser::Parser;
-use crate::source::Result;
+use crate::source::{Error, Result};
 
 impl Parser {
     pub fn attributes(&mut self) -> Result<()> {
@@ -47,6 +47,22 @@ impl Parser {
             }
         }
         Ok(storage)
+    }
+
+    /// Parses `__restrict__` and `__grid_constant__`, which a parameter can have.
+    pub(super) fn parameter_qualifiers(&mut self) -> Result<()> {
+        let span = self.span();
+        let mut storage = Storage::default();
+        let found = self.qualifiers(&mut storage)?;
+        let is_stored = storage.shared || storage.constant || storage.is_extern || storage.is_static;
+        let is_of_function =
+            found.global || found.device || found.host || found.is_constexpr || found.is_explicit;
+        if is_stored || is_of_function {
+            let word = self.tokens[..self.at].iter().rev().find(|token| token.span == span);
+            let word = word.and_then(|token| token.ident()).map_or("this", |word| &**word);
+            return Err(Error::new(span, format!("`{word}` does not apply to a parameter")));
+        }
+        Ok(())
     }
 
     /// Parses `__device__`, `inline`, `__launch_bounds__(256)`, …

@@ -96,6 +96,7 @@ impl Parser {
                 }
             }
         }
+        let undeclared = self.tree.undeclared.len();
         let mut members = Members { is_private: is_class, ..Members::default() };
         let is_complete = self.is("{");
         if is_complete {
@@ -137,6 +138,7 @@ impl Parser {
             span: start,
             namespace: self.names.at,
         });
+        self.declare_members(&made, undeclared);
         // Structs in functions and structs stay there; the lowering finds them by their statement.
         if self.names.scopes.len() <= usize::from(is_template) {
             self.check_struct(&made)?;
@@ -195,7 +197,7 @@ impl Parser {
         }
         if self.is_word("template") {
             self.advance();
-            return self.scoped(|parser| {
+            return self.in_template(|parser| {
                 let template = parser.template_parameters()?;
                 parser.member_declaration(of, template, members)
             });

@@ -3,9 +3,19 @@
 use super::ast::*;
 use super::names::NameKind;
 use super::parser::Parser;
-use crate::source::Result;
+use crate::source::{Error, Result};
 
 impl Parser {
+    /// Parses something after `template`.
+    pub(super) fn in_template<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.templates += 1;
+        let names = self.template_names.len();
+        let result = self.scoped(parse);
+        self.template_names.truncate(names);
+        self.templates -= 1;
+        result
+    }
+
     /// Parses a parameter's optional name.
     fn name_if_any(&mut self) -> Result<Name> {
         if self.peek().ident().is_some() { self.name("a name") } else { Ok("".into()) }
@@ -43,6 +53,13 @@ impl Parser {
                 return self.refuse(span, "template template parameters");
             } else {
                 let ty = self.whole_type()?;
+                if let TypeKind::Path(path) = &ty.kind
+                    && let ([Segment { name, arguments: None }], false) = (&path.segments[..], path.global)
+                    && self.names.find(name) == Some(NameKind::TypeTemplate)
+                {
+                    let message = format!("`{name}` is a template: its arguments are missing");
+                    return Err(Error::new(path.span, message));
+                }
                 let is_pack = self.eat("...");
                 let name = self.name_if_any()?;
                 let default = self.default_argument(Self::conditional)?;
@@ -55,6 +72,8 @@ impl Parser {
             }
         }
         self.close_arguments()?;
+        let names = parameters.iter().map(|parameter| parameter.name.clone());
+        self.template_names.extend(names.filter(|name| !name.is_empty()));
         Ok(parameters)
     }
 }

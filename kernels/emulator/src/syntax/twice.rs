@@ -7,11 +7,21 @@ use crate::source::{Error, Result, Span};
 impl Parser {
     /// Declares a variable, a parameter or a struct in a function or a struct. Structs have a separate name space.
     pub fn declare_once(&mut self, name: &str, is_struct: bool, span: Span) -> Result<()> {
+        self.check_template_name(name, span)?;
         let key = (is_struct, name.into());
         match self.declared.last_mut().and_then(|scope| scope.insert(key, span)) {
             Some(first) => twice(name, first, span),
             None => Ok(()),
         }
+    }
+
+    /// The name of a template's parameter means nothing else in the template.
+    pub fn check_template_name(&self, name: &str, span: Span) -> Result<()> {
+        if self.template_names.iter().any(|known| &**known == name) {
+            let message = format!("`{name}` is a parameter of the template around it: take another name");
+            return Err(Error::new(span, message));
+        }
+        Ok(())
     }
 
     pub fn check_variable(&self, new: &Variable) -> Result<()> {

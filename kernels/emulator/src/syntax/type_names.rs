@@ -42,13 +42,12 @@ impl Parser {
     }
 
     fn kind_of_long_path(&mut self) -> Option<NameKind> {
-        let (at, depth) = (self.at, self.depth);
-        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let (place, depth) = (self.place(), self.depth);
         let path = self.path();
         let next_is_name = self.peek().ident().is_some_and(|name| !is_keyword(name));
         let pointer_to_name = (self.is("*") || self.is("&")) && self.ahead(1).ident().is_some();
-        self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-        (self.at, self.depth) = (at, depth);
+        self.go_back(place);
+        self.depth = depth;
         let path = path.ok()?;
         match self.names.of_path(&path) {
             None if path.segments.len() > 1 && (next_is_name || pointer_to_name) => {
@@ -91,8 +90,7 @@ impl Parser {
     }
 
     fn attempt_arguments(&mut self) -> bool {
-        let at = self.at;
-        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let place = self.place();
         let closed = self.attempt(|parser| {
             parser.template_arguments()?;
             if parser.is("(") || parser.is("::") || parser.is("{") {
@@ -101,8 +99,7 @@ impl Parser {
                 parser.unexpected("`(`")
             }
         });
-        self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
-        self.at = at;
+        self.go_back(place);
         closed.is_some()
     }
 
@@ -224,6 +221,11 @@ impl Parser {
                         self.names.of_path(&path).is_none() && (path.segments.len() == 1 || is_of_std);
                     if is_unknown && !path.global && !self.is("(") {
                         return Err(unknown_type(&path));
+                    }
+                    if let Some(NameKind::Namespace(_)) = self.names.of_path(&path) {
+                        let name = &path.segments[path.segments.len() - 1].name;
+                        let message = format!("`{name}` is a namespace, and here a type is needed");
+                        return Err(Error::new(path.span, message));
                     }
                     kind = Some(TypeKind::Path(path));
                     continue;
