@@ -81,6 +81,7 @@ impl Lower<'_> {
                 self.aggregate(place, number, items)
             }
             Type::Array { of, count } => {
+                let items = self.with_inner_braces(items, of)?;
                 if items.len() as u64 > count {
                     return self.error(format!("{} values for an array of {count}", items.len()));
                 }
@@ -333,9 +334,10 @@ impl Lower<'_> {
                 continue;
             }
             let ty = self.in_struct(number, |lower| lower.type_of_name(&function.parameters[0].ty))?;
-            if value.ty == ty
-                || self.prim(value.ty).is_some() && self.prim(ty).is_some() && self.rank(value, ty)?.is_some()
-            {
+            // One conversion by a constructor is the most, so none may come before it.
+            let is_struct = |ty| matches!(self.types.get(ty), Type::Struct(_));
+            let may_rank = !is_struct(value.ty) && !is_struct(ty);
+            if value.ty == ty || may_rank && self.rank(value, ty)?.is_some() {
                 return Ok(true);
             }
         }

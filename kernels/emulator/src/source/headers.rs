@@ -80,13 +80,16 @@ const UTILITY: &str = include_str!("../../include/utility.h");
 const MEMORY: &str = include_str!("../../include/memory.h");
 const IOSTREAM: &str = include_str!("../../include/iostream.h");
 const CHRONO: &str = include_str!("../../include/chrono.h");
+const RANDOM: &str = include_str!("../../include/random.h");
+const STRING: &str = include_str!("../../include/string.h");
 const HALF: &str = include_str!("../../include/cuda_fp16.h");
 const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
 
 type Part = (&'static str, &'static str);
 
 const UTILITIES: Part = ("utility.h", UTILITY);
-const STREAMS: &[Part] = &[UTILITIES, ("iostream.h", IOSTREAM)];
+const TEXT: Part = ("string.h", STRING);
+const STREAMS: &[Part] = &[UTILITIES, TEXT, ("iostream.h", IOSTREAM)];
 
 /// The name of each header, and its parts. Empty if all of it is always available, or none of it is in the subset.
 const HEADERS: &[(&str, &[Part])] = &[
@@ -125,7 +128,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("memory.h", &[]),
     ("numeric", &[UTILITIES]),
     ("ostream", STREAMS),
-    ("random", &[]),
+    ("random", &[UTILITIES, ("random.h", RANDOM)]),
     ("ratio", &[("chrono.h", CHRONO)]),
     ("stdbool.h", &[]),
     ("stddef.h", &[]),
@@ -133,7 +136,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("stdio.h", &[]),
     ("stdlib.h", &[]),
     ("string.h", &[]),
-    ("string", &[]),
+    ("string", &[TEXT]),
     ("sys/time.h", &[]),
     ("sys/types.h", &[]),
     ("time.h", &[]),
@@ -142,6 +145,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("utility", &[UTILITIES]),
     ("vector", &[UTILITIES, ("vector.h", VECTOR)]),
     ("vector_types.h", &[]),
+    ("device_functions.h", &[]),
 ];
 
 pub fn find(name: &str) -> Option<&'static [Part]> {
@@ -181,6 +185,8 @@ pub fn of_std(name: &str) -> Option<&'static str> {
         "setprecision" | "setw" | "fixed" => "iomanip",
         "unique_ptr" | "make_unique" => "memory",
         "pair" => "utility",
+        "string" | "to_string" | "stoi" => "string",
+        "mt19937" | "random_device" | "uniform_real_distribution" | "uniform_int_distribution" => "random",
         "numeric_limits" => "limits",
         "is_same" | "conditional" => "type_traits",
         _ => return None,

@@ -52,9 +52,12 @@ impl Parser {
         let path = path.ok()?;
         match self.names.of_path(&path) {
             None if path.segments.len() > 1 && (next_is_name || pointer_to_name) => {
-                // A struct member followed by a name: `Traits::type x`.
-                let first = self.names.find(&path.segments[0].name);
-                first.is_some_and(is_type).then_some(NameKind::Type)
+                // A struct member followed by a name: `Traits::type x`, `std::chrono::steady_clock::time_point t`.
+                let is_of_type = (1..path.segments.len()).any(|count| {
+                    let outer = Path { segments: path.segments[..count].to_vec(), ..path.clone() };
+                    self.names.of_path(&outer).is_some_and(is_type)
+                });
+                is_of_type.then_some(NameKind::Type)
             }
             kind => kind,
         }
