@@ -73,29 +73,38 @@ template <typename R = double> struct uniform_real_distribution {
     template <typename G> R operator()(G &g) { return __canonical<R>(g) * (__to - __from) + __from; }
 };
 
+// A number up to `most`.
+template <typename G> unsigned long long __draw(G &g, unsigned long long most) {
+    unsigned long long of_g = g.max() - g.min(), range = most + 1, x;
+    if (most == of_g) return g() - g.min();
+    if (most > of_g) {
+        unsigned long long high;
+        do {
+            high = (of_g + 1) * __draw(g, most / (of_g + 1));
+            x = high + (g() - g.min());
+        } while (x > most || x < high);
+        return x;
+    }
+    if (of_g == 4294967295ull) {
+        x = g() * range;
+        if ((unsigned int)x < range) {
+            unsigned int least = (0u - (unsigned int)range) % (unsigned int)range;
+            while ((unsigned int)x < least) x = g() * range;
+        }
+        return x >> 32;
+    }
+    unsigned long long each = of_g / range;
+    do x = g() - g.min();
+    while (x >= each * range);
+    return x / each;
+}
+
 template <typename I = int> struct uniform_int_distribution {
     I __from, __to;
     explicit uniform_int_distribution(I from = 0, I to = numeric_limits<I>::max()) : __from(from), __to(to) {}
     template <typename G> I operator()(G &g) {
-        unsigned long long range = (unsigned long long)__to - (unsigned long long)__from, of_g = g.max() - g.min();
-        if (range == of_g) return (I)(g() - g.min() + (unsigned long long)__from);
-        if (range > of_g) __emulator_out_of_range(range, of_g);
-        range++;
-        unsigned long long x;
-        if (of_g == 4294967295ull) {
-            x = g() * range;
-            if ((unsigned int)x < range) {
-                unsigned int least = (0u - (unsigned int)range) % (unsigned int)range;
-                while ((unsigned int)x < least) x = g() * range;
-            }
-            x >>= 32;
-        } else {
-            unsigned long long each = of_g / range;
-            do x = g() - g.min();
-            while (x >= each * range);
-            x /= each;
-        }
-        return (I)(x + (unsigned long long)__from);
+        unsigned long long from = (unsigned long long)__from;
+        return (I)(__draw(g, (unsigned long long)__to - from) + from);
     }
 };
 

@@ -137,8 +137,19 @@ inline string to_string(long long n) {
 }
 inline string to_string(int n) { return to_string((long long)n); }
 inline string to_string(unsigned int n) { return to_string((unsigned long long)n); }
-inline int stoi(const string &text) { return atoi(text.c_str()); }
-inline double stod(const string &text) { return atof(text.c_str()); }
-inline float stof(const string &text) { return (float)atof(text.c_str()); }
+// A text without a number ends the program, as an exception that nothing catches.
+inline const char *__number(const string &text) {
+    const char *at = text.c_str();
+    while (*at == ' ' || *at == '\t' || *at == '\n') at++;
+    const char *digits = at;
+    if (*digits == '-' || *digits == '+') digits++;
+    if (*digits == '.') digits++;
+    if (*digits < '0' || *digits > '9') abort();
+    return at;
+}
+inline int stoi(const string &text) { return atoi(__number(text)); }
+inline long long stoll(const string &text) { return atoll(__number(text)); }
+inline double stod(const string &text) { return atof(__number(text)); }
+inline float stof(const string &text) { return (float)stod(text); }
 
 } // namespace std

@@ -149,8 +149,18 @@ template <typename T, typename F> void sort(T *first, T *last, F less) {
         }
 }
 template <typename T> void sort(T *first, T *last) { sort(first, last, __less()); }
-template <typename T, typename F> void partial_sort(T *first, T *, T *last, F less) { sort(first, last, less); }
-template <typename T> void partial_sort(T *first, T *, T *last) { sort(first, last, __less()); }
+template <typename T, typename F> void partial_sort(T *first, T *middle, T *last, F less) {
+    if (first == middle) return;
+    sort(first, middle, less);
+    for (T *at = middle; at != last; ++at) {
+        if (!less(*at, middle[-1])) continue;
+        T x = *at, *to = middle - 1;
+        *at = *to;
+        for (; to != first && less(x, to[-1]); --to) *to = to[-1];
+        *to = x;
+    }
+}
+template <typename T> void partial_sort(T *first, T *middle, T *last) { partial_sort(first, middle, last, __less()); }
 template <typename T> bool is_sorted(T *first, T *last) {
     for (; first + 1 < last; ++first) if (first[1] < first[0]) return false;
     return true;

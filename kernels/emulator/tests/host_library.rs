@@ -22,11 +22,17 @@ int main() {
     for (char c : names[1]) cout << c << '.';
     say("hello");
     say(names[0], "blue");
+    printf("%g %g %d\n", atof(" 1.5e1x"), stod("-.5 m"), (int)stoll("7up"));
     s.clear();
     printf("[%s] [%s]\n", s.c_str(), u.append("YZ").c_str());
 }"#;
-    let expected = "abcdefg Xbc 7 cde 4\n1111\nXbcXbc!n-15042.5\n-9223372036854775808 ---\nt.w.o.hello red\none blue\n[] [XbcYZ]\n";
+    let expected = "abcdefg Xbc 7 cde 4\n1111\nXbcXbc!n-15042.5\n-9223372036854775808 ---\nt.w.o.hello red\none blue\n15 -0.5 7\n[] [XbcYZ]\n";
     assert_eq!(output(text), expected);
+    let (_, run) =
+        crate::run("#include <string>\nint main() { return std::stoi(\"x\"); }", cuda_emulator::Checks::ALL);
+    assert_eq!(run.findings.all[0].title, "The program called `abort`");
+    let float = "#include <string>\nint main() { std::string s = std::to_string(1.5); }";
+    assert!(cuda_emulator::Program::compile("my.cu", float, &|_| None).is_err());
 }
 
 /// The expected numbers are those of GCC's library.
@@ -54,10 +60,13 @@ int main() {
     printf("%d ", die(engine));
     printf("%.9g ", near(engine));
     printf("%.17g\n", wide(engine));
+    std::uniform_int_distribution<unsigned long long> wide_die(0, 1ull << 40);
+    printf("%llu ", wide_die(gen));
+    printf("%llu\n", wide_die(engine));
     std::random_device device;
     printf("%d\n", device() == std::random_device()());
 }"#;
-    let expected = "4123659995\n-0.250919759 4.7535715587396909 18 5.94772171133\n-0.687962711 0.77997261943043295 9 7.73690024443\n117649 92 -0.421525478 3.6468533092860418\n1\n";
+    let expected = "4123659995\n-0.250919759 4.7535715587396909 18 5.94772171133\n-0.687962711 0.77997261943043295 9 7.73690024443\n117649 92 -0.421525478 3.6468533092860418\n62102001098 586970228165\n1\n";
     assert_eq!(output(text), expected);
 }
 
@@ -99,11 +108,61 @@ int main() {
     printf("%d %d ", is_sorted(v.begin(), v.end()), (int)(lower_bound(v.begin(), v.end(), 4) - v.begin()));
     printf("%d%d ", binary_search(v.begin(), v.end(), 9), binary_search(v.begin(), v.end(), 4));
     printf("%d\n", all_of(v.begin(), v.end(), [](int x) { return x > 0; }));
+    vector<int> w = {8, 2, 7, 1, 9, 3};
+    partial_sort(w.begin(), w.begin() + 3, w.end());
+    printf("%d%d%d %d\n", w[0], w[1], w[2], w[3] + w[4] + w[5]);
     // `using namespace std` hides none of CUDA's functions.
     unsigned n = 3;
     printf("%u %d %g\n", min(n, 5), max(-1, 3), max(1.5f, 2.0f));
 }"#;
-    assert_eq!(output(text), "0 2 2 95331 1 3 10 1\n3 3 2\n");
+    assert_eq!(output(text), "0 2 2 95331 1 3 10 1\n123 24\n3 3 2\n");
+}
+
+#[test]
+fn queues_and_stacks_order_their_elements() {
+    let text = r#"#include <cstdio>
+#include <queue>
+#include <stack>
+int main() {
+    std::queue<int> q;
+    std::stack<float> s;
+    for (int i = 0; i < 6; i++) q.push(i * i), s.push(i / 2.0f);
+    q.pop();
+    s.pop();
+    while (!q.empty()) printf("%d ", q.front()), q.pop();
+    printf("%g %d %d\n", s.top(), (int)s.size(), (int)q.size());
+}"#;
+    assert_eq!(output(text), "1 4 9 16 25 2 5 0\n");
+}
+
+#[test]
+fn members_and_elements_are_constructed() {
+    let text = r#"#include <cstdio>
+#include <string>
+#include <vector>
+struct D { int k = 3; };
+struct G { std::vector<int> v; int n; D d; };
+struct H { int m; H() { m = 2; } };
+struct I { H h[2]; int z; };
+struct J { I i; G g; J() : g() {} };
+int main() {
+    G g, all[2], *p = new G;
+    I i;
+    J j;
+    H h[3];
+    D d[2][2];
+    std::string names[2];
+    g.v.push_back(4);
+    all[1].v.push_back(8);
+    p->v.push_back(1);
+    names[1] += "a";
+    j.g.v.push_back(5);
+    printf("%d%d%d%d ", g.v[0], all[1].v[0], p->v[0], j.g.v[0]);
+    printf("%d%d%d%d%d ", g.d.k, all[1].d.k, p->d.k, j.g.d.k, d[1][1].k);
+    printf("%d%d%d %s\n", i.h[1].m, j.i.h[0].m, h[2].m, names[1].c_str());
+    delete p;
+}"#;
+    assert_eq!(output(text), "4815 33333 222 a\n");
 }
 
 #[test]
@@ -147,7 +206,8 @@ int main() {
     printf("%d %d %d %d\n", zeros[1][2], flat[0][1][0], flat[1][0][0], flat[1][1][0]);
     printf("%d %d %d %d\n", local[1][0], local[1][2], rows[0][1], rows[1][1]);
     v.push_back(6);
-    printf("%d\n", v[0]);
+    std::vector<dim3> many(2);
+    printf("%d %u\n", v[0], many[1].y);
 }"#;
-    assert_eq!(output(text), "5\n5 0 1 2 3 5\n1 7 1 3 5 1\n3 2.5 4 1\n0 3 5 0\n4 0 0 3\n6\n");
+    assert_eq!(output(text), "5\n5 0 1 2 3 5\n1 7 1 3 5 1\n3 2.5 4 1\n0 3 5 0\n4 0 0 3\n6 1\n");
 }

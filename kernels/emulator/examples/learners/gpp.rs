@@ -60,14 +60,31 @@ impl Gpp {
 
     /// Runs a program twice, to see whether it always prints the same.
     pub fn run_twice(&self, folders: &[PathBuf], text: &str) -> Result<[Output; 2], String> {
+        self.with_program(folders, text, "uninitialized", |place| Ok([run(place)?, run(place)?]))
+    }
+
+    /// Whether the program prints something else if its variables start with other values.
+    pub fn reads_uninitialised(&self, folders: &[PathBuf], text: &str) -> Result<bool, String> {
+        let zero = self.with_program(folders, text, "zero", run)?;
+        let pattern = self.with_program(folders, text, "pattern", run)?;
+        Ok(zero != pattern)
+    }
+
+    /// Compiles a program, and does something with the folder that it is in.
+    fn with_program<T>(
+        &self,
+        folders: &[PathBuf],
+        text: &str,
+        variables: &str,
+        act: impl Fn(&Path) -> Result<T, String>,
+    ) -> Result<T, String> {
         let place = self.headers.join("program");
-        let made = self.made(&place, folders, text);
-        let result = made.and_then(|()| Ok([run(&place)?, run(&place)?]));
+        let result = self.made(&place, folders, text, variables).and_then(|()| act(&place));
         let _ = std::fs::remove_dir_all(&place);
         result
     }
 
-    fn made(&self, place: &Path, folders: &[PathBuf], text: &str) -> Result<(), String> {
+    fn made(&self, place: &Path, folders: &[PathBuf], text: &str, variables: &str) -> Result<(), String> {
         std::fs::create_dir_all(place).map_err(trouble)?;
         let write = |name: &str, text: &str| std::fs::write(place.join(name), text).map_err(trouble);
         // The program's own headers have launches, too.
@@ -81,6 +98,7 @@ impl Gpp {
         write("program.cpp", &format!("#line 1 \"program.cu\"\n{}", rewritten(text)))?;
         compiled(
             compiler()
+                .arg(format!("-ftrivial-auto-var-init={variables}"))
                 .arg("-include")
                 .arg(self.headers.join("whole_programs.h"))
                 .args(["-I".as_ref(), place.as_os_str()])

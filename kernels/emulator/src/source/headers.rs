@@ -80,6 +80,7 @@ const UTILITY: &str = include_str!("../../include/utility.h");
 const MEMORY: &str = include_str!("../../include/memory.h");
 const IOSTREAM: &str = include_str!("../../include/iostream.h");
 const CHRONO: &str = include_str!("../../include/chrono.h");
+const QUEUE: &str = include_str!("../../include/queue.h");
 const RANDOM: &str = include_str!("../../include/random.h");
 const STRING: &str = include_str!("../../include/string.h");
 const HALF: &str = include_str!("../../include/cuda_fp16.h");
@@ -88,6 +89,8 @@ const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
 type Part = (&'static str, &'static str);
 
 const UTILITIES: Part = ("utility.h", UTILITY);
+const LIST: Part = ("vector.h", VECTOR);
+const QUEUES: &[Part] = &[UTILITIES, LIST, ("queue.h", QUEUE)];
 const TEXT: Part = ("string.h", STRING);
 const STREAMS: &[Part] = &[UTILITIES, TEXT, ("iostream.h", IOSTREAM)];
 
@@ -128,8 +131,10 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("memory.h", &[]),
     ("numeric", &[UTILITIES]),
     ("ostream", STREAMS),
+    ("queue", QUEUES),
     ("random", &[UTILITIES, ("random.h", RANDOM)]),
     ("ratio", &[("chrono.h", CHRONO)]),
+    ("stack", QUEUES),
     ("stdbool.h", &[]),
     ("stddef.h", &[]),
     ("stdint.h", &[]),
@@ -143,7 +148,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("type_traits", &[UTILITIES]),
     ("unistd.h", &[]),
     ("utility", &[UTILITIES]),
-    ("vector", &[UTILITIES, ("vector.h", VECTOR)]),
+    ("vector", &[UTILITIES, LIST]),
     ("vector_types.h", &[]),
     ("device_functions.h", &[]),
 ];
@@ -185,6 +190,7 @@ pub fn of_std(name: &str) -> Option<&'static str> {
         "setprecision" | "setw" | "fixed" => "iomanip",
         "unique_ptr" | "make_unique" => "memory",
         "pair" => "utility",
+        "queue" | "stack" => "queue",
         "string" | "to_string" | "stoi" => "string",
         "mt19937" | "random_device" | "uniform_real_distribution" | "uniform_int_distribution" => "random",
         "numeric_limits" => "limits",
