@@ -4,17 +4,17 @@
 //! cargo run --release -p cuda-emulator --example learners -- --count 117 a-folder another/program.cu
 //! ```
 //!
-//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. They run in
-//! the order of the hashes of their texts, until as many as `--count` says counted. Under
-//! g++, a header replaces CUDA, and clocks stand still on both sides. A program is the same if it prints the same text
-//! and ends with the same exit code. `CXX` selects another compiler.
+//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. They run
+//! in the order of the hashes of their texts, until as many count as `--count` says. Under g++, a header replaces CUDA,
+//! and clocks stand still on both sides. A program is the same if it prints the same text and ends with the same exit
+//! code. `CXX` selects another compiler.
 //!
 //! A program counts if
 //!
 //! - g++ compiles it with that header and the headers of its own repository: it needs no other library,
 //! - it launches a kernel and ends with 0, without arguments,
 //! - it reads no input, and leaves no files,
-//! - it prints the same text both times that g++ runs it, each time within 5 s,
+//! - it prints the same text both times that g++ runs it, each time within 5 s of the processor's time,
 //! - the emulator reports no fault of the program that explains another output, and
 //! - it needs no more memory than the emulator has.
 
