@@ -21,11 +21,17 @@ typedef duration<long long, micro> microseconds;
 typedef duration<long long, milli> milliseconds;
 typedef duration<long long> seconds;
 
-struct time_point { long long __at; };
-inline nanoseconds operator-(time_point a, time_point b) { return nanoseconds(a.__at - b.__at); }
+template <typename C, typename D = nanoseconds> struct time_point {
+    long long __at;
+    D time_since_epoch() const { return D(nanoseconds(__at)); }
+};
+template <typename C, typename D> D operator-(time_point<C, D> a, time_point<C, D> b) { return D(a.__at - b.__at); }
+template <typename R, typename P> duration<R, P> operator-(duration<R, P> a, duration<R, P> b) { return duration<R, P>(a.count() - b.count()); }
+template <typename R, typename P> duration<R, P> operator+(duration<R, P> a, duration<R, P> b) { return duration<R, P>(a.count() + b.count()); }
 
 struct steady_clock {
-    static time_point now() { return {0}; }
+    typedef chrono::time_point<steady_clock> time_point;
+    static chrono::time_point<steady_clock> now() { return {1700000000000000000}; }
 };
 typedef steady_clock high_resolution_clock;
 typedef steady_clock system_clock;

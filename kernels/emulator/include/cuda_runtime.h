@@ -167,4 +167,14 @@ template <typename T> T *__emulator_new_array(size_t n) {
     if constexpr (__emulator_is_plain<T>::value) return (T *)malloc(n * sizeof(T));
     return __emulator_new_zeros<T>(n);
 }
+template <typename T> void __emulator_put(T *) {}
+template <typename T, typename V, typename... W> void __emulator_put(T *p, V value, W... rest) {
+    *p = value;
+    __emulator_put(p + 1, rest...);
+}
+template <typename T, typename... V> T *__emulator_new_list(size_t n, V... values) {
+    T *p = __emulator_new_zeros<T>(n);
+    __emulator_put(p, values...);
+    return p;
+}
 inline void __emulator_delete(const void *p) { free((void *)p); }

@@ -45,6 +45,7 @@ inline ostream &operator<<(ostream &o, const char *text) {
     o.__width = 0;
     return o;
 }
+inline ostream &operator<<(ostream &o, const string &text) { return o << text.c_str(); }
 inline ostream &operator<<(ostream &o, char c) {
     __emulator_put_char(c, o.__flags, o.__width, o.__fill);
     o.__width = 0;

@@ -136,16 +136,59 @@ template <typename T, size_t N> T *begin(T (&a)[N]) { return a; }
 template <typename T, size_t N> T *end(T (&a)[N]) { return a + N; }
 template <typename C> auto begin(C &c) { return c.begin(); }
 template <typename C> auto end(C &c) { return c.end(); }
-template <typename T> void sort(T *first, T *last) {
+struct __less { template <typename T> bool operator()(const T &a, const T &b) const { return a < b; } };
+template <typename T, typename F> void sort(T *first, T *last, F less) {
     // Shell sort.
     long long n = last - first;
     for (long long gap = n / 2; gap > 0; gap /= 2)
         for (long long i = gap; i < n; i++) {
             T x = first[i];
             long long j = i;
-            for (; j >= gap && x < first[j - gap]; j -= gap) first[j] = first[j - gap];
+            for (; j >= gap && less(x, first[j - gap]); j -= gap) first[j] = first[j - gap];
             first[j] = x;
         }
+}
+template <typename T> void sort(T *first, T *last) { sort(first, last, __less()); }
+template <typename T, typename F> void partial_sort(T *first, T *middle, T *last, F less) {
+    if (first == middle) return;
+    sort(first, middle, less);
+    for (T *at = middle; at != last; ++at) {
+        if (!less(*at, middle[-1])) continue;
+        T x = *at, *to = middle - 1;
+        *at = *to;
+        for (; to != first && less(x, to[-1]); --to) *to = to[-1];
+        *to = x;
+    }
+}
+template <typename T> void partial_sort(T *first, T *middle, T *last) { partial_sort(first, middle, last, __less()); }
+template <typename T> bool is_sorted(T *first, T *last) {
+    for (; first + 1 < last; ++first) if (first[1] < first[0]) return false;
+    return true;
+}
+template <typename T, typename V> T *find(T *first, T *last, V value) {
+    for (; first != last; ++first) if (*first == value) break;
+    return first;
+}
+template <typename T, typename V> ptrdiff_t count(const T *first, const T *last, V value) {
+    ptrdiff_t n = 0;
+    for (; first != last; ++first) n += *first == value;
+    return n;
+}
+template <typename T, typename F> bool all_of(const T *first, const T *last, F f) {
+    for (; first != last; ++first) if (!f(*first)) return false;
+    return true;
+}
+template <typename T, typename V> T *lower_bound(T *first, T *last, V value) {
+    while (first < last) {
+        T *middle = first + (last - first) / 2;
+        if (*middle < value) first = middle + 1;
+        else last = middle;
+    }
+    return first;
+}
+template <typename T, typename V> bool binary_search(T *first, T *last, V value) {
+    T *at = lower_bound(first, last, value);
+    return at != last && !(value < *at);
 }
 
 } // namespace std

@@ -5,7 +5,7 @@ template <typename T> struct vector {
     size_t __size, __room;
 
     vector() : __data(nullptr), __size(0), __room(0) {}
-    explicit vector(size_t n) : __data((T *)calloc(n, sizeof(T))), __size(n), __room(n) {}
+    explicit vector(size_t n) : __data(__emulator_new_zeros<T>(n)), __size(n), __room(n) {}
     vector(size_t n, const T &value) : __data((T *)malloc(n * sizeof(T))), __size(n), __room(n) {
         for (size_t i = 0; i < n; i++) __data[i] = value;
     }

@@ -8,6 +8,7 @@ mod findings;
 mod fuzz;
 mod hazards;
 mod host_code;
+mod host_library;
 mod irregular;
 mod language;
 mod races;

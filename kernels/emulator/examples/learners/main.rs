@@ -1,12 +1,22 @@
 //! Runs whole CUDA programs in the emulator and as compiled by g++, and compares the output.
 //!
 //! ```text
-//! cargo run --release -p cuda-emulator --example learners -- a-folder another/program.cu
+//! cargo run --release -p cuda-emulator --example learners -- --count 117 a-folder another/program.cu
 //! ```
 //!
-//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. Under
-//! g++, a header replaces CUDA, and clocks stand still on both sides. A program counts as the same if it prints the
-//! same text and ends with the same exit code. `CXX` selects another compiler.
+//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. They run
+//! in the order of the hashes of their texts, until as many count as `--count` says. Under g++, a header replaces CUDA,
+//! and clocks stand still on both sides. A program is the same if it prints the same text and ends with the same exit
+//! code. `CXX` selects another compiler.
+//!
+//! A program counts if
+//!
+//! - g++ compiles it with that header and the headers of its own repository: it needs no other library,
+//! - it launches a kernel and ends with 0, without arguments,
+//! - it reads no input, and leaves no files,
+//! - it prints the same text both times that g++ runs it, each time within 5 s of the processor's time,
+//! - the emulator reports no fault of the program that explains another output, and
+//! - it needs no more memory than the emulator has.
 
 mod gpp;
 
@@ -15,13 +25,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use cuda_emulator::run::checks::Finding;
 use cuda_emulator::{Checks, Outcome, Program, Run};
+
+/// The limits of a run in the emulator. They are higher than a reader's, since programs for a GPU do much.
+const MOST_INSTRUCTIONS: u64 = 4_000_000_000;
+const MOST_TIME: Duration = Duration::from_secs(120);
 
 /// The result for one program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Result {
     Same,
-    /// Kernels print in another order, which CUDA leaves open.
+    /// Kernels print in another order, or their atomics find another order, which CUDA leaves open.
     OtherOrder,
     /// Numbers differ in their last digits: the functions of `<math.h>` round differently.
     LastDigits,
@@ -30,8 +45,13 @@ enum Result {
     Rejected(String),
     TooLong,
     Differs(String),
+    /// It asks for more memory than the emulator has.
+    Memory,
     /// Under g++, it prints something else every time.
     Random,
+    /// Under g++, it launches no kernel, or it fails.
+    NoLaunch,
+    Files,
     /// g++ cannot compile it, or takes too long for it.
     NotForGpp(String),
 }
@@ -42,12 +62,15 @@ impl Result {
             Result::Same => "same",
             Result::OtherOrder => "same, in another order",
             Result::LastDigits => "same, but for the last digits",
-            Result::Fault(_) => "a fault of the program is reported",
+            Result::Fault(_) => "not counted: a fault of the program",
             Result::Rejected(_) => "rejected",
             Result::TooLong => "too long for the emulator",
             Result::Differs(_) => "DIFFERS",
-            Result::Random => "not comparable: random",
-            Result::NotForGpp(_) => "not comparable: g++ cannot",
+            Result::Memory => "not counted: more memory than the emulator has",
+            Result::Random => "not counted: random",
+            Result::NoLaunch => "not counted: no launch, or it fails with g++",
+            Result::Files => "not counted: input or files",
+            Result::NotForGpp(_) => "not counted: g++ cannot",
         }
     }
 
@@ -60,27 +83,52 @@ impl Result {
 }
 
 fn main() -> ExitCode {
-    let mut programs = Vec::new();
-    for argument in std::env::args().skip(1) {
-        let path = Path::new(&argument);
-        if path.is_file() {
-            programs.push(path.to_owned());
-        } else if let Err(trouble) = find(path, &mut programs) {
+    let (mut paths, mut most) = (Vec::new(), usize::MAX);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        if argument == "--count" {
+            let Some(number) = arguments.next().and_then(|number| number.parse().ok()) else {
+                eprintln!("error: `--count` takes a number, as in `--count 117`");
+                return ExitCode::from(2);
+            };
+            most = number;
+        } else if let Err(trouble) = find(Path::new(&argument), true, &mut paths) {
             eprintln!("error: {argument}: {trouble}");
             return ExitCode::from(2);
+        }
+    }
+    // The hash of a text is a fair order, and a text counts once.
+    let mut programs = BTreeMap::new();
+    for path in paths {
+        match std::fs::read(&path) {
+            Ok(text) => _ = programs.entry(hash(&text)).or_insert((path, text)),
+            Err(trouble) => {
+                eprintln!("error: {}: {trouble}", path.display());
+                return ExitCode::from(2);
+            }
         }
     }
     if programs.is_empty() {
         eprintln!("error: name files or folders with CUDA programs");
         return ExitCode::from(2);
     }
+    let gpp = match gpp::Gpp::new() {
+        Ok(gpp) => gpp,
+        Err(trouble) => {
+            eprintln!("error: the headers for g++: {trouble}");
+            return ExitCode::from(2);
+        }
+    };
     let mut counts = BTreeMap::<&str, usize>::new();
-    for file in &programs {
+    let (mut tried, mut counted) = (0, 0);
+    for (file, text) in programs.values() {
+        if counted == most {
+            break;
+        }
         let start = Instant::now();
-        let (result, took) = match std::fs::read_to_string(file) {
-            Ok(text) => compared(file, &text),
-            Err(trouble) => (Result::NotForGpp(trouble.to_string()), Duration::ZERO),
-        };
+        let (result, took) = compared(&gpp, file, &String::from_utf8_lossy(text));
+        tried += 1;
+        counted += usize::from(!result.name().starts_with("not counted"));
         *counts.entry(result.name()).or_default() += 1;
         println!(
             "{} | {} | {} | {:.1} s of {:.1} s",
@@ -91,26 +139,31 @@ fn main() -> ExitCode {
             start.elapsed().as_secs_f64()
         );
     }
-    println!("\n{} programs", programs.len());
+    println!("\n{tried} programs, of which {counted} count");
     for (name, count) in &counts {
         println!("{count:5} {name}");
     }
     ExitCode::from(u8::from(counts.contains_key("DIFFERS")))
 }
 
-fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// Finds the programs in a folder. A file that the user names is one.
+fn find(path: &Path, is_named: bool, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if path.is_dir() {
-        let mut entries: Vec<PathBuf> =
-            std::fs::read_dir(path)?.flatten().map(|entry| entry.path()).collect();
-        entries.sort();
-        return entries.iter().try_for_each(|entry| find(entry, found));
+        let entries = std::fs::read_dir(path)?.flatten();
+        return entries.map(|entry| entry.path()).try_for_each(|entry| find(&entry, false, found));
     }
     let is_program =
         || std::fs::read_to_string(path).is_ok_and(|text| has_main(&text) && text.contains("__global__"));
-    if path.extension().is_some_and(|known| known == "cu") && is_program() {
+    if is_named || path.extension().is_some_and(|known| known == "cu") && is_program() {
         found.push(path.to_owned());
     }
     Ok(())
+}
+
+/// FNV-1a.
+fn hash(text: &[u8]) -> u64 {
+    text.iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn has_main(text: &str) -> bool {
@@ -118,10 +171,18 @@ fn has_main(text: &str) -> bool {
 }
 
 /// Compares one program, and returns how long the emulator took.
-fn compared(file: &Path, text: &str) -> (Result, Duration) {
+fn compared(gpp: &gpp::Gpp, file: &Path, text: &str) -> (Result, Duration) {
     let folder = file.parent().unwrap_or(Path::new("."));
     let folders = include_folders(folder);
-    let theirs = gpp::run_twice(&folders, text);
+    let theirs = match gpp.run_twice(&folders, text) {
+        Ok([first, _]) if !first.has_launched || first.code != 0 => {
+            return (Result::NoLaunch, Duration::ZERO);
+        }
+        Ok([first, _]) if first.has_files => return (Result::Files, Duration::ZERO),
+        Ok([first, second]) if first != second => return (Result::Random, Duration::ZERO),
+        Ok([first, _]) => first,
+        Err(trouble) => return (Result::NotForGpp(trouble), Duration::ZERO),
+    };
     let includes =
         |name: &str| folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok());
     let name = file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
@@ -130,11 +191,11 @@ fn compared(file: &Path, text: &str) -> (Result, Duration) {
         Ok(program) => program,
         Err(errors) => return (Result::Rejected(first_line(&errors)), began.elapsed()),
     };
-    let Some(ours) = program.run(Checks::MEMORY) else {
+    let Some(ours) = program.run_limited(Checks::MEMORY, MOST_INSTRUCTIONS, MOST_TIME) else {
         return (Result::Rejected("there is no `main`".to_owned()), began.elapsed());
     };
     let took = began.elapsed();
-    let mut result = judged(&ours, theirs);
+    let mut result = judged(&ours, &theirs, text.contains("atomic"));
     // Other checks than that of memory find more faults, such as values that are read before they are written.
     if let Result::Differs(_) = result
         && let Some(found) = program
@@ -142,6 +203,11 @@ fn compared(file: &Path, text: &str) -> (Result, Duration) {
             .and_then(|run| run.findings.all.first().cloned())
     {
         result = Result::Fault(found.title);
+    }
+    if let Result::Differs(_) = result
+        && gpp.reads_uninitialised(&folders, text) == Ok(true)
+    {
+        result = Result::Fault("it reads an uninitialised variable".to_owned());
     }
     (result, took)
 }
@@ -157,30 +223,33 @@ fn first_line(errors: &str) -> String {
     errors.lines().next().unwrap_or_default().to_owned()
 }
 
-fn judged(ours: &Run, theirs: std::result::Result<[gpp::Output; 2], String>) -> Result {
-    if ours.findings.all.iter().any(|finding| finding.title.starts_with("Stopped after")) {
+fn judged(ours: &Run, theirs: &gpp::Output, has_atomics: bool) -> Result {
+    let is_stop = |finding: &Finding| finding.title.starts_with("Stopped after");
+    if ours.findings.all.first().is_some_and(is_stop) {
         return Result::TooLong;
     }
     let code = match ours.outcome {
         Outcome::Exit(code) => code & 255,
         Outcome::Fault => -1,
     };
-    let theirs = match theirs {
-        Ok([first, second]) if first == second => first,
-        _ if !ours.findings.all.is_empty() => return Result::Fault(ours.findings.all[0].title.clone()),
-        Ok(_) => return Result::Random,
-        Err(trouble) => return Result::NotForGpp(trouble),
-    };
     if theirs.text == ours.output && theirs.code == code {
         return Result::Same;
     }
     if let Some(finding) = ours.findings.all.first() {
-        return Result::Fault(finding.title.clone());
+        let is_memory = finding.title.contains("cudaErrorMemoryAllocation");
+        return if is_memory { Result::Memory } else { Result::Fault(finding.title.clone()) };
+    }
+    if ours.output.contains("out of memory") {
+        return Result::Memory;
     }
     if theirs.code != code {
         return Result::Differs(format!("exit code {code}, and {} with g++", theirs.code));
     }
-    if sorted(&theirs.text) == sorted(&ours.output) {
+    let has_same_words = || {
+        let sorted_words = |text: &str| sorted(text.split(|c: char| c == ',' || c.is_whitespace()));
+        sorted_words(&theirs.text) == sorted_words(&ours.output)
+    };
+    if sorted(theirs.text.lines()) == sorted(ours.output.lines()) || has_atomics && has_same_words() {
         return Result::OtherOrder;
     }
     let other = ours.output.lines().zip(theirs.text.lines()).find(|(a, b)| !is_close(a, b));
@@ -191,10 +260,10 @@ fn judged(ours: &Run, theirs: std::result::Result<[gpp::Output; 2], String>) -> 
     }
 }
 
-fn sorted(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines
+fn sorted<'a>(parts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut parts: Vec<String> = parts.map(str::to_owned).collect();
+    parts.sort_unstable();
+    parts
 }
 
 /// Whether two lines have the same words, and almost the same numbers.

@@ -31,6 +31,7 @@ struct Shape {
 
 alignas(128) inline char dynamic[64 * 1024];
 inline int last_error = 0;
+inline bool has_launched = false;
 
 } // namespace whole
 
@@ -58,6 +59,8 @@ struct Launch {
             this->grid.x = 0;
         }
         memset(dynamic, 0, sizeof dynamic);
+        if (!has_launched) fclose(fopen("launched", "w"));
+        has_launched = true;
     }
     template <typename F> void operator->*(F kernel) const {
         std::function<void()> call = kernel;
@@ -130,6 +133,8 @@ template <typename T, typename U, typename V> T atomicCAS(T *address, U compare,
 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+inline void __threadfence_system() {}
+constexpr int cudaCpuDeviceId = -1;
 template <typename T> T __ldg(const T *p) { return *p; }
 inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }

@@ -93,10 +93,7 @@ impl Host<'_> {
                 leading_number(&machine.heap.text(argument(0)).unwrap_or_default()) as i32 as u32 as u64
             }
             "atol" | "atoll" => leading_number(&machine.heap.text(argument(0)).unwrap_or_default()) as u64,
-            "atof" => {
-                let text = machine.heap.text(argument(0)).unwrap_or_default();
-                text.trim().parse::<f64>().unwrap_or(0.0).to_bits()
-            }
+            "atof" => leading_float(&machine.heap.text(argument(0)).unwrap_or_default()).to_bits(),
             "puts" => {
                 let text = machine.heap.text(argument(0)).unwrap_or_default();
                 machine.print(&text);
@@ -278,6 +275,13 @@ fn leading_number(text: &str) -> i64 {
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     let number = digits[..end].parse().unwrap_or(0);
     if text.starts_with('-') { -number } else { number }
+}
+
+/// The number at the start of a string, as `atof` reads it.
+fn leading_float(text: &str) -> f64 {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(text.len());
+    (1..=end.min(400)).rev().find_map(|end| text[..end].parse().ok()).unwrap_or(0.0)
 }
 
 /// The fields of `cudaGetDeviceProperties` that differ between cards.

@@ -81,6 +81,7 @@ impl Lower<'_> {
                 self.aggregate(place, number, items)
             }
             Type::Array { of, count } => {
+                let items = self.with_inner_braces(items, of)?;
                 if items.len() as u64 > count {
                     return self.error(format!("{} values for an array of {count}", items.len()));
                 }
@@ -248,7 +249,14 @@ impl Lower<'_> {
                 if has_default {
                     return self.constructed(place, number, &[], true, span);
                 }
+            } else if self.is_constructed(place.ty) {
+                return self.initialise(place, &[], true);
             }
+        }
+        if let Type::Array { of, .. } = *self.types.get(place.ty)
+            && self.is_constructed(of)
+        {
+            return self.initialise(place, &[], true);
         }
         for leaf in leaves {
             let ty = crate::types::of_prim(leaf.prim);
@@ -256,6 +264,28 @@ impl Lower<'_> {
             self.assigned(&part, Value::constant(ty, 0))?;
         }
         Ok(())
+    }
+
+    /// Whether an object without an initialiser gets values from a constructor or from its struct's declaration.
+    pub fn is_constructed(&self, ty: TypeId) -> bool {
+        match *self.types.get(ty) {
+            Type::Array { of, .. } => self.is_constructed(of),
+            Type::Struct(number) => {
+                let of = &self.types.structs[number];
+                let acts = |function: &Rc<Function>| {
+                    let is_empty = match &function.body {
+                        Some(Stmt { kind: StmtKind::Block(all), .. }) => all.is_empty(),
+                        _ => false,
+                    };
+                    let is_default = function.parameters.iter().all(|parameter| parameter.default.is_some());
+                    is_default && !function.is_defaulted && !(is_empty && function.members.is_empty())
+                };
+                of.declaration.constructors.iter().any(acts)
+                    || of.declaration.fields.iter().any(|field| !matches!(field.init, Init::None))
+                    || of.fields.iter().any(|field| !field.is_reference && self.is_constructed(field.ty))
+            }
+            _ => false,
+        }
     }
 
     pub fn constructors(&self, number: StructId) -> Functions {
@@ -333,9 +363,10 @@ impl Lower<'_> {
                 continue;
             }
             let ty = self.in_struct(number, |lower| lower.type_of_name(&function.parameters[0].ty))?;
-            if value.ty == ty
-                || self.prim(value.ty).is_some() && self.prim(ty).is_some() && self.rank(value, ty)?.is_some()
-            {
+            // One conversion by a constructor is the most, so none may come before it.
+            let is_struct = |ty| matches!(self.types.get(ty), Type::Struct(_));
+            let may_rank = !is_struct(value.ty) && !is_struct(ty);
+            if value.ty == ty || may_rank && self.rank(value, ty)?.is_some() {
                 return Ok(true);
             }
         }

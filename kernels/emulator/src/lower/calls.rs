@@ -118,7 +118,14 @@ impl Lower<'_> {
                 functions.arguments = last.arguments.clone();
                 let given = self.given(arguments)?;
                 self.span = span;
-                if super::builtins::is_known(&last.name) && self.is_at_top(&functions) {
+                let is_of_std = |functions: &Functions| {
+                    let std = self.tree.namespaces[0].children.get("std");
+                    functions.candidates.iter().all(|candidate| Some(&candidate.0.namespace) == std)
+                };
+                // `using namespace std` hides no built-in function.
+                if super::builtins::is_known(&last.name)
+                    && (self.is_at_top(&functions) || is_of_std(&functions))
+                {
                     return match self.try_choose(&functions, &given, span)? {
                         Some(chosen) => self.call_chosen(chosen, None, given, span),
                         None => self.built_in_call(&last.name, last, given, arguments, span),

@@ -138,13 +138,11 @@ impl Lower<'_> {
     /// Default-initialises a variable: a pattern that is no sensible value, unless its constructor does more. Returns
     /// whether it has no value yet.
     fn default_initialised(&mut self, place: &Value) -> Result<bool> {
-        if let Type::Struct(number) = *self.types.get(place.ty) {
-            let declaration = self.types.structs[number].declaration.clone();
-            let has_defaults = declaration.fields.iter().any(|field| !matches!(field.init, Init::None));
-            if has_defaults || !self.constructors(number).candidates.is_empty() {
-                self.initialise(place, &[], true)?;
-                return Ok(false);
-            }
+        let has_constructors =
+            self.struct_of(place.ty).is_some_and(|number| !self.constructors(number).candidates.is_empty());
+        if has_constructors || self.is_constructed(place.ty) {
+            self.initialise(place, &[], true)?;
+            return Ok(false);
         }
         if let Place::Row(row) = place.place {
             for leaf in self.types.leaves(place.ty) {

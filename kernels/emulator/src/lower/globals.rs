@@ -5,7 +5,7 @@ use crate::ir::{Global, space};
 use crate::run::arithmetic;
 use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
-use crate::types::{Argument, Type, TypeId};
+use crate::types::{Argument, TypeId};
 use std::rc::Rc;
 
 const MOST_GLOBAL: u64 = 64 << 20;
@@ -129,19 +129,7 @@ impl Lower<'_> {
         }
         let mut bytes = vec![0u8; size as usize];
         self.span = variable.span;
-        match &variable.init {
-            Init::None => {}
-            Init::Value(value) => self.constant_bytes(value, ty, &mut bytes)?,
-            Init::Braces(items) => self.constant_list(items, ty, &mut bytes)?,
-            Init::Parentheses(items) if items.len() == 1 => self.constant_bytes(&items[0], ty, &mut bytes)?,
-            Init::Parentheses(_) => return self.error("this initialiser is not part of the subset here"),
-        }
-        if let Type::Struct(number) = *self.types.get(ty)
-            && !self.constructors(number).candidates.is_empty()
-            && !matches!(variable.init, Init::None)
-        {
-            return self.error("global variables with constructors are not part of the subset");
-        }
+        self.constant_init_of(&variable.init, ty, &mut bytes)?;
         // Both sides can read only values that are constant on both.
         let shared_by_both = is_const && !on_device;
         let address = self.add_global(
@@ -180,68 +168,12 @@ impl Lower<'_> {
         }
     }
 
-    fn constant_init(&mut self, value: &Expr, ty: TypeId) -> Result<Value> {
+    pub(super) fn constant_init(&mut self, value: &Expr, ty: TypeId) -> Result<Value> {
         let value = self.constant_expression(value, "the value of a constant outside of functions")?;
         if self.types.get(value.ty) != self.types.get(ty) {
             return self.converted_scalar(value, ty, false);
         }
         Ok(value)
-    }
-
-    fn constant_bytes(&mut self, value: &Expr, ty: TypeId, bytes: &mut [u8]) -> Result<()> {
-        if let ExprKind::Braces(items) = &value.kind {
-            return self.constant_list(items, ty, bytes);
-        }
-        if let (ExprKind::Str(text), Type::Array { .. }) = (&value.kind, self.types.get(ty)) {
-            if text.len() >= bytes.len() {
-                return self.error("this string is longer than its array");
-            }
-            bytes[..text.len()].copy_from_slice(text.as_bytes());
-            return Ok(());
-        }
-        if let (ExprKind::Construct(_, items, _), Type::Struct(_)) = (&value.kind, self.types.get(ty)) {
-            return self.constant_list(items, ty, bytes);
-        }
-        let Some(prim) = self.prim(ty) else {
-            return Err(Error::new(value.span, "this initialiser is not part of the subset here"));
-        };
-        let value = self.constant_init(value, ty)?;
-        let bits = arithmetic::narrowed(prim, value.as_const().unwrap_or(0)).to_le_bytes();
-        let size = bytes.len().min(8);
-        bytes[..size].copy_from_slice(&bits[..size]);
-        Ok(())
-    }
-
-    fn constant_list(&mut self, items: &[Expr], ty: TypeId, bytes: &mut [u8]) -> Result<()> {
-        match self.types.get(ty).clone() {
-            Type::Array { of, count } => {
-                if items.len() as u64 > count {
-                    return self.error(format!("{} values for an array of {count}", items.len()));
-                }
-                let size = self.types.layout(of).0 as usize;
-                for (i, item) in items.iter().enumerate() {
-                    self.constant_bytes(item, of, &mut bytes[i * size..(i + 1) * size])?;
-                }
-                Ok(())
-            }
-            Type::Struct(number) => {
-                let fields = self.types.structs[number].fields.clone();
-                if items.len() > fields.len() {
-                    return self.error("too many values for this struct");
-                }
-                for (item, field) in items.iter().zip(fields) {
-                    let (size, _) = self.types.layout(field.ty);
-                    let at = field.offset as usize;
-                    self.constant_bytes(item, field.ty, &mut bytes[at..at + size as usize])?;
-                }
-                Ok(())
-            }
-            _ => match items {
-                [] => Ok(()),
-                [only] => self.constant_bytes(only, ty, bytes),
-                _ => self.error("too many values"),
-            },
-        }
     }
 
     /// Returns a value in constant memory at a known address, if nothing can change it.

@@ -199,7 +199,9 @@ impl Lower<'_> {
                 None => match &declaration.fields[i].init {
                     Init::None => {
                         let inner = self.struct_of(field.ty);
-                        if inner.is_some_and(|inner| !self.constructors(inner).candidates.is_empty()) {
+                        let has_constructors =
+                            inner.is_some_and(|inner| !self.constructors(inner).candidates.is_empty());
+                        if has_constructors || self.is_constructed(field.ty) {
                             self.zeroed(&target)?;
                         }
                     }

@@ -88,8 +88,16 @@ impl Runner<'_> {
         let addresses = addresses(warp, at);
         let size = size_of(ty);
         let mut out = [0u64; LANES];
+        // All lanes read the same parameter.
+        let first = mask.trailing_zeros() as usize % LANES;
+        let address = addresses[first];
+        let is_uniform = which(address) == Which::Parameters
+            && addresses.iter().fold(0, |other, at| other | (at ^ address)) == 0;
+        if is_uniform {
+            out = [self.read_one(block, warp, pc, first, address, ty, u64::from(at.align))?; LANES];
+        }
         for lane in 0..LANES {
-            if mask >> lane & 1 == 0 {
+            if is_uniform || mask >> lane & 1 == 0 {
                 continue;
             }
             let address = addresses[lane];

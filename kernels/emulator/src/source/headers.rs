@@ -80,6 +80,9 @@ const UTILITY: &str = include_str!("../../include/utility.h");
 const MEMORY: &str = include_str!("../../include/memory.h");
 const IOSTREAM: &str = include_str!("../../include/iostream.h");
 const CHRONO: &str = include_str!("../../include/chrono.h");
+const QUEUE: &str = include_str!("../../include/queue.h");
+const RANDOM: &str = include_str!("../../include/random.h");
+const STRING: &str = include_str!("../../include/string.h");
 const HALF: &str = include_str!("../../include/cuda_fp16.h");
 const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
 
@@ -90,7 +93,10 @@ pub type Part = (&'static str, &'static str);
 pub const ALWAYS: [Part; 2] = [("<predefined>", PREDEFINED), ("cuda_runtime.h", CUDA)];
 
 const UTILITIES: Part = ("utility.h", UTILITY);
-const STREAMS: &[Part] = &[UTILITIES, ("iostream.h", IOSTREAM)];
+const LIST: Part = ("vector.h", VECTOR);
+const QUEUES: &[Part] = &[UTILITIES, LIST, ("queue.h", QUEUE)];
+const TEXT: Part = ("string.h", STRING);
+const STREAMS: &[Part] = &[UTILITIES, TEXT, ("iostream.h", IOSTREAM)];
 
 /// The name of each header, and its parts. Empty if all of it is always available, or none of it is in the subset.
 const HEADERS: &[(&str, &[Part])] = &[
@@ -129,23 +135,26 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("memory.h", &[]),
     ("numeric", &[UTILITIES]),
     ("ostream", STREAMS),
-    ("random", &[]),
+    ("queue", QUEUES),
+    ("random", &[UTILITIES, ("random.h", RANDOM)]),
     ("ratio", &[("chrono.h", CHRONO)]),
+    ("stack", QUEUES),
     ("stdbool.h", &[]),
     ("stddef.h", &[]),
     ("stdint.h", &[]),
     ("stdio.h", &[]),
     ("stdlib.h", &[]),
     ("string.h", &[]),
-    ("string", &[]),
+    ("string", &[TEXT]),
     ("sys/time.h", &[]),
     ("sys/types.h", &[]),
     ("time.h", &[]),
     ("type_traits", &[UTILITIES]),
     ("unistd.h", &[]),
     ("utility", &[UTILITIES]),
-    ("vector", &[UTILITIES, ("vector.h", VECTOR)]),
+    ("vector", &[UTILITIES, LIST]),
     ("vector_types.h", &[]),
+    ("device_functions.h", &[]),
 ];
 
 pub fn find(name: &str) -> Option<&'static [Part]> {
@@ -185,6 +194,9 @@ pub fn of_std(name: &str) -> Option<&'static str> {
         "setprecision" | "setw" | "fixed" => "iomanip",
         "unique_ptr" | "make_unique" => "memory",
         "pair" => "utility",
+        "queue" | "stack" => "queue",
+        "string" | "to_string" | "stoi" => "string",
+        "mt19937" | "random_device" | "uniform_real_distribution" | "uniform_int_distribution" => "random",
         "numeric_limits" => "limits",
         "is_same" | "conditional" => "type_traits",
         _ => return None,

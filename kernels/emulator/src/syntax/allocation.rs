@@ -21,15 +21,18 @@ impl Parser {
             if self.is("[") {
                 return self.refuse(start, "`new` of arrays of arrays");
             }
-            let is_zero = self.is("(") || self.is("{");
-            if is_zero {
-                let items = if self.is("{") { self.list("{", "}")? } else { self.list("(", ")")? };
-                if !items.is_empty() {
-                    return self.refuse(start, "`new` of arrays with values");
-                }
-            }
-            let name = if is_zero { "__emulator_new_zeros" } else { "__emulator_new_array" };
-            return Ok(call(name, Some(ty), vec![count], self.since(start)));
+            let items = match () {
+                () if self.is("{") => Some(self.list("{", "}")?),
+                () if self.is("(") => Some(self.list("(", ")")?),
+                () => None,
+            };
+            let name = match &items {
+                None => "__emulator_new_array",
+                Some(items) if items.is_empty() => "__emulator_new_zeros",
+                Some(_) => "__emulator_new_list",
+            };
+            let arguments = std::iter::once(count).chain(items.into_iter().flatten()).collect();
+            return Ok(call(name, Some(ty), arguments, self.since(start)));
         }
         let is_braces = self.is("{");
         let items = match is_braces {
