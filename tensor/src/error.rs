@@ -1,7 +1,5 @@
-//! The crate's errors, in PyTorch's words.
-//!
-//! The first line of a message is PyTorch's own text, so that a web search for it finds the same answers. Further
-//! lines add information only Rust has, such as the call site.
+//! Errors in PyTorch's words. The first line of a message is PyTorch's, so that a web search finds the same answers.
+//! Further lines add details such as the call site.
 
 mod device_mismatch;
 pub(crate) mod distributed;
@@ -18,20 +16,17 @@ use crate::kernel::TwinError;
 use crate::topology::UnknownLink;
 use distributed::DistributedError;
 
-/// The result of every fallible call of this crate, operators included.
+/// The result of every fallible call, operators included.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A family of errors: those of one kind of operation or module, defined in the same folder.
-///
-/// Each variant is one mistake a user can make, not one place in the source.
+/// A family of errors, beside its operations. Each variant is one mistake of a user, not one place in the source.
 pub trait Refusal: std::error::Error + Send + Sync + 'static {
-    /// The class of PyTorch's exception.
+    /// Returns the class of PyTorch's exception.
     fn kind(&self) -> &'static str {
         "RuntimeError"
     }
 
-    /// The underlying error, if this one only adds where it occurred. This error's message ends with that of its
-    /// cause.
+    /// Returns the cause, if this error only adds where it occurred. Its message must end with the cause's message.
     fn inner(&self) -> Option<&Error> {
         None
     }
@@ -39,18 +34,17 @@ pub trait Refusal: std::error::Error + Send + Sync + 'static {
 
 /// An error of a tensor operation, a module, an optimizer or a data loader.
 ///
-/// The data of each variant is behind one pointer, so that a `Result<Tensor>` is two words: every `?` moves one.
+/// The data of each variant is boxed, so that a `Result<Tensor>` has two words: every `?` moves one.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An operation, module, optimizer or loader rejected its arguments: [`refusal`](Self::refusal) returns the
-    /// reason.
+    /// Arguments that an operation, module, optimizer or loader rejects; [`refusal`](Self::refusal) returns the reason.
     #[error("{0}")]
     Refused(Box<Box<dyn Refusal>>),
     /// Tensors on different devices: GPU0001, the golden rule.
     #[error("{0}")]
     DeviceMismatch(Box<DeviceMismatch>),
-    /// An error made by the user's code, such as a missing dataset file or a failed callback.
+    /// An error of the user's code, such as a missing dataset file or a failed callback.
     #[error("{0}")]
     Custom(Box<String>),
     /// An error in a shape or a memory layout.
@@ -59,7 +53,7 @@ pub enum Error {
     /// An error of a GPU, its driver or its memory.
     #[error(transparent)]
     Gpu(Box<GpuError>),
-    /// An error that occurred after part of the work was done.
+    /// An error after part of the work was done.
     #[error("{0}")]
     HalfDone(Box<HalfDone>),
     /// An error that ended a rank's program.
@@ -67,27 +61,27 @@ pub enum Error {
     Rank(Box<RankError>),
 }
 
-/// Writes the full report, which is printed by `unwrap` and by a `main` that returns a `Result`.
+/// Writes the full report, for `unwrap` and for a `main` that returns a `Result`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.report())
     }
 }
 
-/// Work that was done before an error and has not been undone.
+/// An error, and the work that was done before it and not undone.
 pub struct HalfDone {
     /// The error.
     pub cause: Error,
-    /// The number of parameters already processed.
+    /// The number of processed parameters.
     pub done: usize,
-    /// The number of parameters to process.
+    /// The number of all parameters.
     pub of: usize,
-    /// What was done to them, and what to do now.
+    /// A description of the work done, and advice.
     pub what: &'static str,
 }
 
 impl HalfDone {
-    /// Returns `cause` if nothing was done before it; otherwise wraps it with the work done.
+    /// Wraps `cause` with the work done before it, if any.
     pub(crate) fn after(done: usize, of: usize, what: &'static str) -> impl FnOnce(Error) -> Error {
         move |cause| match done {
             0 => cause,
@@ -102,7 +96,6 @@ impl HalfDone {
 
 todevice_gpu::debug_is_message!(HalfDone);
 
-/// Keeps the cause's first line first.
 impl std::fmt::Display for HalfDone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.said_after(self.cause.to_string()))
@@ -110,7 +103,7 @@ impl std::fmt::Display for HalfDone {
 }
 
 impl Error {
-    /// Returns the refusal, if the error belongs to this family.
+    /// Returns the refusal, if it belongs to this family.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -134,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Returns the layout error, if this is one.
+    /// Returns the layout error, if it is one.
     pub fn layout(&self) -> Option<&LayoutError> {
         match self {
             Error::Layout(error) => Some(error),
@@ -142,7 +135,7 @@ impl Error {
         }
     }
 
-    /// Returns the GPU error, if this is one.
+    /// Returns the GPU error, if it is one.
     pub fn gpu(&self) -> Option<&GpuError> {
         match self {
             Error::Gpu(error) => Some(error),
@@ -150,7 +143,7 @@ impl Error {
         }
     }
 
-    /// The class of PyTorch's exception.
+    /// Returns the class of PyTorch's exception.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Refused(refusal) => refusal.kind(),
@@ -161,7 +154,7 @@ impl Error {
         }
     }
 
-    /// The code under which the course explains this error, if there is one. Codes never change.
+    /// Returns the error's code in the course. Codes never change.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::Refused(refusal) => refusal.inner()?.code(),
@@ -173,8 +166,8 @@ impl Error {
         }
     }
 
-    /// The full report: for an error with a code, the tensors involved, where they were made, and the fix; for any
-    /// other error, its message.
+    /// Returns the full report. For an error with a code, it shows the tensors, their origins and the fix; for any
+    /// other error, the message.
     pub fn report(&self) -> String {
         match self {
             Error::Refused(refusal) => match refusal.inner() {
@@ -205,7 +198,7 @@ impl<R: Refusal> From<R> for Error {
     }
 }
 
-// Not inlined: converting errors takes a lot of code, which would slow down the path of successful calls.
+// Not inlined: the code of conversions would slow down successful calls.
 
 impl From<LayoutError> for Error {
     #[cold]
@@ -226,25 +219,24 @@ impl From<GpuError> for Error {
     }
 }
 
-/// Datasets read files.
 impl From<UnknownLink> for Error {
     fn from(unknown: UnknownLink) -> Error {
         GpuError::from(unknown).into()
     }
 }
 
+/// For datasets, which read files.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         Error::custom(error)
     }
 }
 
-/// The error of a kernel's CPU twin, returned to its launcher on the host.
 impl From<TwinError> for Error {
     fn from(stopped: TwinError) -> Error {
         match stopped {
             TwinError::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
-            // Unboxes the original error: one of this crate, or of the crate below.
+            // Unboxes the original error, of this crate or of `todevice-gpu`.
             TwinError::Other(cause) => cause
                 .downcast::<Error>()
                 .map(|error| *error)

@@ -1,4 +1,4 @@
-//! `.to(device)`: a tensor crate in PyTorch's shape, small enough to read.
+//! `.to(device)`: a PyTorch-shaped tensor crate, small enough to read.
 //!
 //! ```
 //! use todevice::prelude::*;
@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! The same program on a GPU. The GPU can be simulated, so every computer has one:
+//! Code for a GPU. Every computer has one, because the GPU can be simulated:
 //!
 //! ```
 //! use todevice::prelude::*;
@@ -30,75 +30,75 @@
 //! }
 //! ```
 //!
-//! Names are PyTorch's. For those who know PyTorch, this table shows how the calls differ:
+//! Names are PyTorch's. Calls differ as follows:
 //!
 //! | in Python | here |
 //! | --- | --- |
 //! | `torch.zeros(2, 3)` | `Tensor::zeros(&[2, 3])?` |
-//! | `torch.zeros(2, 3, device=device)` | `Tensor::zeros((&[2, 3], device))?`: options stand in a pair with the last argument ([`AndOptions`]) |
+//! | `torch.zeros(2, 3, device=device)` | `Tensor::zeros((&[2, 3], device))?`: the last argument is paired with options ([`AndOptions`]) |
 //! | `nn.Linear(16, 64, bias=False)` | `nn::Linear::new(16, (64, nn::LinearOptions { bias: false, ..Default::default() }))?` |
 //! | `nn.Conv2d(1, 8, 3, padding=1)` | `nn::Conv2d::new(1, 8, (3, nn::Conv2dOptions { padding: 1.into(), ..Default::default() }))?` |
-//! | `class Net(nn.Module):` | `#[derive(Module)] struct Net { … }`, and a `forward` of its own ([`nn::Module`]) |
+//! | `class Net(nn.Module):` | `#[derive(Module)] struct Net { … }` with a `forward` method ([`nn::Module`]) |
 //! | `loss_fn(model(x), y)` | `loss_fn.forward(&model.forward(&x)?, &y)?` |
 //! | `for x, y in loader:` | `for batch in &loader { let [x, y] = batch?; … }` |
 //! | `x = x.to(device)`, `model.to(device)` | `let x = x.to(device)?;`, `model.to(device)?;` |
 //! | `with torch.no_grad():` | `no_grad(\|\| …)?` |
 //! | `x + y`, `x + 1` | `(&x + &y)?`, `(&x + 1.0)?` |
-//! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: one or two optional arguments are written out |
+//! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: optional arguments are written out if there are only one or two |
 //! | `loss.backward(retain_graph=True)` | [`autograd::backward`]`(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?` |
 //!
 //! # The spine
 //!
-//! Fourteen files follow `x.to(device)`, `y = relu(x @ w)` and `loss.backward()` from the call to the driver and back. Read them in
-//! this order; each says what it is, what it is not, and what comes next. The book's page "The source, read" walks
-//! through them. A test keeps them short, and few files are needed beside them.
+//! Fourteen files follow `x.to(device)`, `y = relu(x @ w)` and `loss.backward()` from the call to the driver and back.
+//! Read them in this order; each states its topic, its limits and the next file. The book's page "The source, read"
+//! walks through them. A test limits their length and their imports.
 //!
 //! | file | what happens there |
 //! | --- | --- |
-//! | `tensor/src/tensor.rs` | a tensor: storage, layout, dtype, history |
+//! | `tensor/src/tensor.rs` | `Tensor`: storage, layout, dtype, history |
 //! | `tensor/src/ops/transfer.rs` | `x.to(device)` |
-//! | `gpu/src/runtime/copy.rs` | the copy is queued on the current stream |
-//! | `gpu/src/contract/driver.rs` | everything that is asked of a GPU |
-//! | `gpu/src/simulated/schedule.rs` | when a copy or a kernel runs, and takes effect |
-//! | `tensor/src/ops/mod.rs` | the three ways into an operation |
+//! | `gpu/src/runtime/copy.rs` | queues the copy on the current stream |
+//! | `gpu/src/contract/driver.rs` | the interface to a GPU |
+//! | `gpu/src/simulated/schedule.rs` | schedules copies and kernels |
+//! | `tensor/src/ops/mod.rs` | the three entry points of an operation |
 //! | `tensor/src/enter.rs` | the golden rule |
 //! | `tensor/src/ops/elementwise/unary.rs` | `relu`, forward and backward |
-//! | `gpu/src/base/kernel.rs` | a kernel, and its twin |
+//! | `gpu/src/base/kernel.rs` | a kernel and its twin |
 //! | `tensor/src/ops/launch.rs` | grid, work and arguments of a launch |
-//! | `tensor/src/autograd/function.rs` | an operation is recorded |
+//! | `tensor/src/autograd/function.rs` | records an operation |
 //! | `tensor/src/autograd/graph.rs` | nodes, edges and leaves |
-//! | `tensor/src/autograd/saved.rs` | what a node keeps, and until when |
+//! | `tensor/src/autograd/saved.rs` | saved tensors and their lifetime |
 //! | `tensor/src/autograd/engine.rs` | `loss.backward()` |
 //!
 //! # A tour of the source
 //!
-//! | to learn | read |
+//! | topic | read |
 //! | --- | --- |
-//! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
-//! | how an operation is made | `operation.rs`; `enter.rs`, the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
-//! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
-//! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
+//! | tensors | [`Tensor`]; `storage.rs` for the memory; `shape.rs` of `todevice-gpu` for views |
+//! | operations | `operation.rs`; `enter.rs`, their only entry; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | kernels for the CPU and GPUs | `ops/row.rs` declares them; `ops/launch.rs`, `ops/access.rs` run them |
+//! | gradients | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
-//! | how training is saved, and goes on elsewhere | [`serialize`] |
-//! | how a convolution is made | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
-//! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
+//! | checkpoints of a training | [`serialize`] |
+//! | convolutions | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |
+//! | the CPU's computations on slices | `cpu/mod.rs` |
 //! | training in 16 bits | [`amp`]; `cpu/half.rs` |
-//! | what a program runs on | [`Machine`], [`time`] |
-//! | what a thread has around its code: device, stream, modes | `thread.rs` |
-//! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
-//! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
-//! | how a kernel of one's own is compiled and launched | [`cuda::compile_kernel`], `ops/compiled/` |
-//! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
-//! | how busy a GPU is, and who holds its memory | [`monitor`] |
-//! | how one model is trained on several GPUs | [`parallel`], by one program; [`distributed`], by a program each |
-//! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
+//! | the machine of a program | [`Machine`], [`time`] |
+//! | the context of a thread: device, stream, modes | `thread.rs` |
+//! | copies to and from a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
+//! | the memory map of a GPU | [`cuda::memory_snapshot`] |
+//! | kernels of the user | [`cuda::compile_kernel`], `ops/compiled/` |
+//! | the timeline of a GPU | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
+//! | the load and memory use of a GPU | [`monitor`] |
+//! | training on several GPUs | [`parallel`] with one program; [`distributed`] with one program per GPU |
+//! | errors | `error.rs`; each family is beside its operations, such as `ops/conv/error.rs` |
 //!
 //! This crate draws nothing: the `drawing` crate turns traces into timelines and memory snapshots into maps.
 //!
-//! Kernels, the caching allocator, streams, the driver, and the simulated and real GPUs are in `todevice-gpu`, whose `lib.rs` has a
-//! tour of its own.
+//! Kernels, the caching allocator, streams, the driver, and the simulated and real GPUs are in `todevice-gpu`, which has
+//! a tour in its `lib.rs`.
 //!
-//! The rooms, from the ground up. A file imports from the rooms above its own in this table, and from its own.
+//! The rooms, from the ground up. A file imports only from its room and the rooms above it in this table.
 //!
 //! | room | files |
 //! | --- | --- |
@@ -161,8 +161,7 @@ mod tensor_options;
 mod thread;
 pub mod trace;
 
-/// The error types, one family for each kind of operation: [`Error::refusal`] tests whether an error belongs to
-/// one.
+/// The error families, one per kind of operation. [`Error::refusal`] tests for one of them.
 pub mod errors {
     pub use crate::amp::error::ScalerError;
     pub use crate::autograd::error::AutogradError;
@@ -195,7 +194,7 @@ pub mod func {
     pub use crate::nn::functional_call::functional_call;
 }
 
-/// The hardware figures that simulated machines are modelled on.
+/// The hardware figures behind simulated machines.
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
     pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};

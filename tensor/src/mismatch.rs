@@ -1,4 +1,4 @@
-//! The error of operands on two devices (GPU0001): PyTorch's sentence, and the story of both operands.
+//! GPU0001, operands on two devices: PyTorch's message and the origin of both operands.
 
 use crate::device::Device;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor};
@@ -16,7 +16,7 @@ pub(crate) fn mismatch(
     pair: [usize; 2],
 ) -> Error {
     let [a, b] = pair.map(|i| inputs[i].device());
-    // Two machines may each have a device of the same name: "cuda:0 and cuda:0" would explain nothing.
+    // Devices of two machines may share a name: "cuda:0 and cuda:0" would explain nothing.
     if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
         && machine != other
     {
@@ -54,7 +54,6 @@ pub(crate) fn mismatch(
     }))
 }
 
-/// Describes a tensor that took part, for the report.
 fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
     MismatchedTensor {
         name,

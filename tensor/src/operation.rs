@@ -7,88 +7,83 @@
 //! }
 //! ```
 //!
-//! Two operations with the same name are what PyTorch calls overloads: `sum` over all elements, and `sum` over some
-//! dimensions.
+//! Operations with the same name are PyTorch's overloads: `sum` over all elements, and `sum` over some dimensions.
 
-/// An operation: its names in PyTorch, and how its operands are checked and cast.
+/// An operation: its PyTorch names, and the rules for checking and casting its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// PyTorch's name ("mul"), for errors and traces.
     pub name: &'static str,
-    /// The name its graph node prints under, as in `grad_fn=<MulBackward0>`.
+    /// The name of its node, as printed in `grad_fn=<MulBackward0>`.
     pub node: Option<&'static str>,
-    /// What autocast does with its operands, on the CPU and on CUDA devices.
+    /// The cast policies on the CPU and on CUDA devices.
     #[doc(hidden)]
     pub casts: [CastPolicy; 2],
     pub(crate) devices: Devices,
-    /// Made of other operations: its host time is the sum of theirs.
+    /// Whether it consists of other operations. Its host time is then the sum of theirs.
     pub(crate) is_composite: bool,
 }
 
-/// How an operation checks that its operands are on one device.
+/// The check that an operation's operands are on one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Devices {
-    /// PyTorch iterates over the elements of all operands together: a 0-dim tensor on the host may join any device.
+    /// All operands in one element-wise iteration: a 0-dim tensor on the host may join any device.
     Together,
-    /// PyTorch checks each argument by name.
+    /// Each argument by name, as in PyTorch.
     Named(ArgumentNames),
-    /// The operations it is made of check their own operands, with their own messages.
+    /// By the operations inside, with their own messages.
     ByParts,
 }
 
-/// PyTorch's names for the arguments of an operation that checks their devices one by one.
+/// PyTorch's argument names for a check by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArgumentNames {
     /// `wrapper_CUDA_addmm`
     pub(crate) method: &'static str,
-    /// The names of the tensors, in order.
     pub(crate) names: &'static [&'static str],
 }
 
-/// What autocast does with an operation's operands: the PyTorch cast list it is on.
+/// An operation's cast list in PyTorch's autocast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CastPolicy {
     /// Operands keep their dtypes.
     AsGiven,
-    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
-    /// loss.
+    /// Operands are cast to the region's dtype: for matrix products, which 16 bits make faster at little loss.
     LowerPrecision,
     /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
     Fp32,
-    /// Operands are cast to the widest dtype among them, even if that is f32.
+    /// Operands are cast to their widest dtype.
     Promote,
 }
 
 impl Operation {
-    /// An operation with only a name.
+    /// Creates an operation with a name and defaults.
     pub const fn new(name: &'static str) -> Operation {
         let casts = [CastPolicy::AsGiven; 2];
         Operation { name, node: None, devices: Devices::Together, is_composite: false, casts }
     }
 
-    /// Sets the name of its graph node: the operation has a gradient. The default is the operation's own name.
+    /// Sets the name of the node of a differentiable operation. Default: the operation's name.
     pub const fn node(self, name: &'static str) -> Operation {
         Operation { node: Some(name), ..self }
     }
 
-    /// Sets PyTorch's names for the method (`wrapper_CUDA_addmm`) and its tensors, for an operation that checks
-    /// their devices one by one. By default the elements of all operands are iterated together, and a 0-dim tensor
-    /// on the host may join.
+    /// Sets PyTorch's names for the method (`wrapper_CUDA_addmm`) and its tensors: their devices are checked by name.
+    /// Default: all operands in one iteration, which a 0-dim tensor on the host may join.
     pub const fn arguments(self, method: &'static str, names: &'static [&'static str]) -> Operation {
         Operation { devices: Devices::Named(ArgumentNames { method, names }), ..self }
     }
 
-    /// Marks it as made of other operations.
+    /// Marks it as made of other operations, which check their own operands.
     pub(crate) const fn composite(self) -> Operation {
         Operation { devices: Devices::ByParts, is_composite: true, ..self }
     }
 
-    /// Marks it as made of other operations, but checks the devices of its operands first.
+    /// Like `composite`, but checks the operands' devices first.
     pub(crate) const fn composite_together(self) -> Operation {
         Operation { devices: Devices::Together, ..self.composite() }
     }
 
-    /// Sets what autocast does with its operands on every device.
     pub(crate) const fn autocast(self, cast: CastPolicy) -> Operation {
         Operation { casts: [cast; 2], ..self }
     }
@@ -101,13 +96,12 @@ impl Operation {
         Operation { casts: [self.casts[0], cast], ..self }
     }
 
-    /// The name its graph node prints under.
     pub(crate) fn node_name(&self) -> &'static str {
         self.node.unwrap_or(self.name)
     }
 }
 
-/// Declares operations, and the list of them, `OPERATIONS`.
+/// Declares operations and `OPERATIONS`, the list of them.
 macro_rules! operations {
     ($($(#[$meta:meta])* $vis:vis $NAME:ident: $operation:expr;)+) => {
         $($(#[$meta])* $vis static $NAME: $crate::operation::Operation = $operation;)+

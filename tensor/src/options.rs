@@ -1,13 +1,12 @@
-//! Keyword arguments: how functions take options that most calls leave out.
+//! Keyword arguments: options that most calls leave out.
 
 use crate::dtype::Scalar;
 use crate::tensor::Tensor;
 use half::{bf16, f16};
 
-/// The last argument of a function, alone or in a pair with options: `A`, or `(A, O)`.
+/// The last argument of a function, alone or paired with options: `A`, or `(A, O)`.
 ///
-/// Python's keyword arguments come last, and most calls leave them out. Options work the same way here. Tensor
-/// options can also be a dtype, a device, or a tensor that provides both.
+/// The options of a new tensor can also be a dtype, a device, or a tensor that provides both.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -25,12 +24,12 @@ use half::{bf16, f16};
     note = "leave the options out, or write them in a pair with the last argument: `(argument, Options {{ .., ..Default::default() }})`"
 )]
 pub trait AndOptions<A, O> {
-    /// Returns the argument and the options, or the default options if none are given.
+    /// Returns the argument and the options, or the default options.
     #[doc(hidden)]
     fn split(self) -> (A, O);
 }
 
-/// The options of a function, passed in a pair with its last argument.
+/// The options of a function.
 #[doc(hidden)]
 pub trait Keywords: Default {}
 
@@ -40,7 +39,6 @@ impl<A, O: Keywords, S: AndOptions<A, O>> AndOptions<A, O> for (S, O) {
     }
 }
 
-/// Arguments passed without options.
 macro_rules! alone {
     ($($T:ty),*) => {$(
         impl<O: Default> $crate::options::AndOptions<$T, O> for $T {
@@ -78,7 +76,6 @@ impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a Vec<usize> {
     }
 }
 
-/// The item of an iterator over lists of sizes.
 impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a &'a [usize] {
     fn split(self) -> (&'a [usize], O) {
         (self, O::default())
@@ -97,14 +94,13 @@ impl<'a, O: Default> AndOptions<&'a Tensor, O> for &'a &'a Tensor {
     }
 }
 
-/// An optional tensor, such as a bias.
 impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
     fn split(self) -> (Option<&'a Tensor>, O) {
         (self, O::default())
     }
 }
 
-/// A number that fills a tensor or is a bound or step of a range.
+/// For a number that fills a tensor, or bounds or steps a range.
 macro_rules! numbers {
     ($($Number:ty),*) => {$(
         impl<O: Default> AndOptions<Scalar, O> for $Number {
@@ -116,8 +112,7 @@ macro_rules! numbers {
 }
 numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
 
-/// An argument in a pair with a dtype, a device, another tensor, or several of these, as the options of a new
-/// tensor.
+/// Pairs an argument with anything that converts into the options of a new tensor.
 macro_rules! in_pair {
     ($([$($generic:tt)*] $Argument:ty, $Options:ty;)*) => {$(
         impl<$($generic)* S, P: Into<$Options>> $crate::options::AndOptions<$Argument, $Options> for (S, P)

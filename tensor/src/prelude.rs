@@ -1,4 +1,4 @@
-//! The names that training programs use: `use todevice::prelude::*;`
+//! The names of a typical training program: `use todevice::prelude::*;`
 
 pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
 pub use crate::nn::{self, Loss, Module};

@@ -1,35 +1,30 @@
 //! `print(tensor)`: the text of PyTorch 2.11 with its default options.
 //!
-//! Printing has three stages: choose the elements to show, choose one notation and width from all of them together,
-//! then lay them out in brackets. The facts that the numbers do not show (device, size, dtype, gradient) follow the
-//! last bracket.
+//! All shown elements have one notation and width. Device, size, dtype and gradient follow the last bracket.
 
 use std::ops::Range;
 
-/// Decimals shown for floats.
 const PRECISION: usize = 4;
-/// A tensor with more elements is summarised ...
+/// Larger tensors are summarised ...
 const THRESHOLD: usize = 1000;
-/// ... by this many items at both ends of each dimension.
+/// ... to this many items at both ends of each dimension.
 const EDGE_ITEMS: usize = 3;
-/// Lines are wrapped to this width where possible.
+/// The maximum width of a line, where possible.
 const LINE_WIDTH: usize = 80;
 
 const PREFIX: &str = "tensor(";
-/// The heading of a printed parameter, followed by its tensor.
 pub(crate) const PARAMETER: &str = "Parameter containing:\n";
 
-/// The values of a tensor in row-major order, already copied to the host. All float dtypes are widened to f64,
-/// which is exact.
+/// The values of a tensor in row-major order, on the host. Floats are widened to f64, which is exact.
 pub(crate) enum Values {
     Float(Vec<f64>),
     Int(Vec<i64>),
     Bool(Vec<bool>),
 }
 
-/// The properties of a tensor besides its numbers. This module decides which of them to print.
+/// The properties of a tensor besides its values.
 pub(crate) struct Facts<'a> {
-    /// `cuda:0`, or `None` for the CPU, which is not printed.
+    /// `cuda:0`; `None` for the CPU, which is not printed.
     pub device: Option<&'a str>,
     /// `torch.float32`
     pub dtype: &'a str,
@@ -55,12 +50,12 @@ pub(crate) fn tensor(values: &Values, sizes: &[usize], facts: &Facts) -> String 
 fn suffixes(sizes: &[usize], empty: bool, facts: &Facts) -> Vec<String> {
     let mut list = Vec::new();
     list.extend(facts.device.map(|device| format!("device='{device}'")));
-    // The brackets cannot show a size of (2, 0). A plain [] means (0,).
+    // Brackets cannot show a size such as (2, 0). A plain [] means (0,).
     if empty && sizes.len() != 1 {
         let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
         list.push(format!("size=({})", sizes.join(", ")));
     }
-    // Numbers such as 3 and True show their dtype, provided there is at least one.
+    // Values such as 3 and True imply their dtype.
     let told = facts.dtype == "torch.float32"
         || (!empty && (facts.dtype == "torch.int64" || facts.dtype == "torch.bool"));
     if !told {
@@ -70,9 +65,9 @@ fn suffixes(sizes: &[usize], empty: bool, facts: &Facts) -> Vec<String> {
     list
 }
 
-/// Appends the suffixes to the last line of `text`, each on a new line if it does not fit.
+/// Appends each suffix to the last line of `text`, or to a new line if it does not fit.
 fn append(text: &mut String, suffixes: &[String]) {
-    // PyTorch's line breaks count two columns too many, so ours do too.
+    // PyTorch's line breaks count two columns too many.
     let last_line = text.rsplit('\n').next().unwrap_or_default();
     let mut column = last_line.len() + 2;
     for suffix in suffixes {
@@ -86,7 +81,7 @@ fn append(text: &mut String, suffixes: &[String]) {
     }
 }
 
-/// The positions to show along one dimension, with `None` for the dots between them.
+/// Returns the positions to show along a dimension, with `None` for the dots.
 fn shown(size: usize, summary: bool) -> Vec<Option<usize>> {
     if !summary || size <= 2 * EDGE_ITEMS {
         return (0..size).map(Some).collect();
@@ -96,15 +91,13 @@ fn shown(size: usize, summary: bool) -> Vec<Option<usize>> {
     first.chain([None]).chain(last).collect()
 }
 
-/// The index ranges of the blocks `tensor[0]`, `tensor[1]`, ... within the tensor's range, for the positions of
-/// `shown`.
+/// Returns the index ranges of `tensor[0]`, `tensor[1]`, ... at the positions of `shown`.
 fn parts(range: Range<usize>, size: usize, summary: bool) -> Vec<Option<Range<usize>>> {
     let length = range.len() / size;
     let part = |i| range.start + i * length..range.start + (i + 1) * length;
     shown(size, summary).into_iter().map(|position| position.map(part)).collect()
 }
 
-/// Collects the indices of all elements that are shown.
 fn visible(range: Range<usize>, sizes: &[usize], summary: bool, indices: &mut Vec<usize>) {
     match sizes {
         [] => indices.push(range.start),
@@ -116,7 +109,6 @@ fn visible(range: Range<usize>, sizes: &[usize], summary: bool, indices: &mut Ve
     }
 }
 
-/// How floats are written.
 #[derive(Clone, Copy)]
 enum Notation {
     /// `3.`
@@ -127,12 +119,10 @@ enum Notation {
     Scientific,
 }
 
-/// The formatting shared by all elements of one printed tensor.
 struct PrintLayout<'a> {
     values: &'a Values,
     summary: bool,
     notation: Notation,
-    /// The width of the widest element.
     width: usize,
 }
 
@@ -144,8 +134,7 @@ impl<'a> PrintLayout<'a> {
 
         let mut notation = Notation::Whole;
         if let Values::Float(all) = values {
-            // Zero, inf and nan do not affect the notation or the width: forty zeros run past the end of the line,
-            // in PyTorch as here.
+            // As in PyTorch, zero, inf and nan affect neither notation nor width: forty zeros exceed the line.
             indices.retain(|&i| all[i].is_finite() && all[i] != 0.0);
             notation = choose(indices.iter().map(|&i| all[i]));
         }
@@ -155,7 +144,6 @@ impl<'a> PrintLayout<'a> {
         layout
     }
 
-    /// Formats one element, without padding.
     fn element(&self, index: usize) -> String {
         match self.values {
             Values::Float(all) => float(all[index], self.notation),
@@ -168,7 +156,7 @@ impl<'a> PrintLayout<'a> {
         format!("{:>width$}", self.element(index), width = self.width)
     }
 
-    /// Formats the elements of `range` as nested brackets. The first bracket is in column `indent`.
+    /// Formats the elements of `range` in nested brackets, the first in column `indent`.
     fn block(&self, range: Range<usize>, sizes: &[usize], indent: usize) -> String {
         match sizes {
             [] => self.padded(range.start),
@@ -178,7 +166,7 @@ impl<'a> PrintLayout<'a> {
                     .into_iter()
                     .map(|part| part.map_or("...".to_string(), |part| self.block(part, inner, indent + 1)))
                     .collect();
-                // One newline between rows, a blank line between matrices, two between stacks of matrices.
+                // One newline between rows, two between matrices, three between stacks of matrices.
                 let newlines = "\n".repeat(sizes.len() - 1);
                 let separator = format!(",{newlines}{:indent$}", "", indent = indent + 1);
                 format!("[{}]", blocks.join(&separator))
@@ -199,7 +187,6 @@ impl<'a> PrintLayout<'a> {
     }
 }
 
-/// Chooses the notation for floats that are neither zero, inf nor nan.
 fn choose(values: impl Iterator<Item = f64> + Clone) -> Notation {
     let largest = values.clone().map(f64::abs).fold(0.0, f64::max);
     let smallest = values.clone().map(f64::abs).fold(f64::INFINITY, f64::min);
@@ -226,7 +213,7 @@ fn float(value: f64, notation: Notation) -> String {
     }
 }
 
-/// `2.5000e-07`: a sign and at least two digits in the exponent, where Rust writes `2.5000e-7`.
+/// `2.5000e-07`, with a sign and two digits in the exponent; Rust writes `2.5000e-7`.
 fn scientific(value: f64) -> String {
     let text = format!("{value:.PRECISION$e}");
     let (digits, exponent) = text.split_once('e').expect("{:e} writes an e");
@@ -239,7 +226,6 @@ fn scientific(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Parses `0..4`, or single numbers.
     fn numbers<T: std::str::FromStr>(text: &str, from_index: fn(i64) -> T) -> Vec<T> {
         if let Some((start, end)) = text.split_once("..") {
             let (start, end): (i64, i64) = (start.parse().unwrap(), end.parse().unwrap());

@@ -1,12 +1,12 @@
-//! Numbers and strings formatted as Python does.
+//! Numbers and strings as Python prints them.
 
-/// Formats a number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
+/// `0.1`, `1e-05`, `1e+17`, `nan`
 pub(crate) fn python_float(number: f64) -> String {
     let size = number.abs();
     if number.is_nan() {
         "nan".to_owned()
     } else if size != 0.0 && size.is_finite() && !(1e-4..1e16).contains(&size) {
-        let text = format!("{number:e}"); // The fewest digits that identify the number, as in Python.
+        let text = format!("{number:e}"); // The shortest digits that identify the number, as in Python.
         let (digits, exponent) = text.split_once('e').expect("it was asked for");
         let exponent: i32 = exponent.parse().expect("an exponent is an integer");
         format!("{digits}e{exponent:+03}")
@@ -15,7 +15,7 @@ pub(crate) fn python_float(number: f64) -> String {
     }
 }
 
-/// Formats a string like Python's `repr`: in single quotes, or in double quotes if only those need no escapes.
+/// Quotes like Python's `repr`: in single quotes, or in double quotes if that avoids escapes.
 pub(crate) fn python_str(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut repr = String::from(quote);
@@ -34,7 +34,7 @@ pub(crate) fn python_str(text: &str) -> String {
     repr
 }
 
-/// Formats bytes like Python's `repr`: `b'abc\xff'`.
+/// `b'abc\xff'`
 pub(crate) fn python_bytes(bytes: &[u8]) -> String {
     let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' };
     let mut repr = format!("b{}", char::from(quote));

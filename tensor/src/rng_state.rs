@@ -1,5 +1,3 @@
-//! Generator states as byte tensors, for checkpoints, and seeding of the GPUs' generators.
-
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
@@ -8,8 +6,7 @@ use crate::ops::random::error::RandomError;
 use crate::random::Philox;
 use crate::tensor::Tensor;
 
-/// Returns the state of the CPU's default generator (`torch.get_rng_state`): 5056 bytes in PyTorch's format, so a
-/// Python program can continue with exactly the same numbers, and vice versa.
+/// Returns the state of the CPU's default generator (`torch.get_rng_state`): 5056 bytes that PyTorch can load.
 ///
 /// ```
 /// use todevice::{Tensor, get_rng_state, set_rng_state};
@@ -25,21 +22,20 @@ pub fn get_rng_state() -> Result<Tensor> {
     bytes(&Machine::default_generator().get_state())
 }
 
-/// Restores a state of the CPU's default generator (`torch.set_rng_state`). If the state is invalid, returns an
-/// error and changes nothing.
+/// Restores the CPU's default generator (`torch.set_rng_state`). An invalid state is an error and changes nothing.
 #[track_caller]
 pub fn set_rng_state(state: &Tensor) -> Result<()> {
     Ok(Machine::default_generator().set_state(&bytes_of(state)?)?)
 }
 
-/// Returns the state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and the count of
-/// numbers drawn. The layout is PyTorch's, but the numbers that follow are not: see [`Tensor::rand`].
+/// Returns the state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and the number of draws.
+/// The layout is PyTorch's, but the numbers drawn are not: see [`Tensor::rand`].
 #[track_caller]
 pub fn get_cuda_rng_state(index: usize) -> Result<Tensor> {
     bytes(&gpu::check_ordinal(index)?.generator(index).state())
 }
 
-/// Restores a generator state, saved from any device, on a device (`torch.cuda.set_rng_state`).
+/// Restores a device's generator from a state of any device (`torch.cuda.set_rng_state`).
 #[track_caller]
 pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
     let cuda = gpu::check_ordinal(index)?;
@@ -50,7 +46,7 @@ pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the generator states of all devices (`torch.cuda.get_rng_state_all`); empty if there is no device.
+/// Returns the states of all devices (`torch.cuda.get_rng_state_all`); empty without a device.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -70,13 +66,13 @@ pub fn get_rng_state_all() -> Result<Vec<Tensor>> {
     (0..gpu::device_count()).map(get_cuda_rng_state).collect()
 }
 
-/// Restores generator states on the first devices, in order (`torch.cuda.set_rng_state_all`).
+/// Restores the generators of the first devices, in order (`torch.cuda.set_rng_state_all`).
 #[track_caller]
 pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
     states.iter().enumerate().try_for_each(|(index, state)| set_cuda_rng_state(state, index))
 }
 
-/// Seeds the current device's generator (`torch.cuda.manual_seed`). Does nothing if there is no device.
+/// Seeds the current device's generator (`torch.cuda.manual_seed`). Does nothing without a device.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -98,9 +94,8 @@ pub fn cuda_manual_seed(seed: u64) {
     }
 }
 
-/// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), but not the CPU's, which
-/// [`manual_seed`](crate::manual_seed) seeds as well. Also applies to devices of machines that the thread enters
-/// later.
+/// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), but not the CPU's:
+/// [`manual_seed`](crate::manual_seed) seeds both. Also affects machines that this thread enters later.
 pub fn cuda_manual_seed_all(seed: u64) {
     Machine::current().seed_gpus(seed);
 }
@@ -109,7 +104,6 @@ fn bytes(state: &[u8]) -> Result<Tensor> {
     Tensor::from_slice(state, &[state.len()])
 }
 
-/// Returns the bytes of a state. Anything but a byte tensor on the CPU is an error, in PyTorch's words.
 fn bytes_of(state: &Tensor) -> Result<Vec<u8>> {
     if state.dtype() != DType::U8 || state.is_cuda() {
         return Err(RandomError::StateType.into());

@@ -1,4 +1,4 @@
-//! The memory of tensors. Host operations access it in one place, `ops/access.rs`.
+//! The storage of tensors. Host operations access it in one place, `ops/access.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -9,25 +9,24 @@ use crate::gpu::runtime::DeviceMemory;
 use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;
 
-/// The memory shared by a tensor and all its views, and its version.
+/// The memory that a tensor shares with its views, and its version.
 pub(crate) struct Storage {
     pub(crate) memory: StorageMemory,
-    /// The number of bytes requested; more may be allocated.
+    /// The requested size; the allocation may be larger.
     bytes: usize,
-    /// Counts in-place writes. Autograd records it when it saves a tensor and compares it in backward.
+    /// The number of in-place writes. Autograd records it with a saved tensor and compares it in backward.
     version: AtomicU64,
 }
 
-/// The kinds of memory.
 pub(crate) enum StorageMemory {
     Host(RwLock<HostBuffer>),
-    /// Pinned host memory, owned by the driver: GPU copies may access it at the same time as the host.
+    /// Pinned memory, owned by the driver. GPU copies may access it at the same time as the host.
     Pinned(RwLock<PinnedMemory>),
     Device(DeviceMemory),
 }
 
 impl Storage {
-    /// Allocates `bytes` bytes of host memory with unspecified contents.
+    /// Allocates uninitialized host memory.
     pub(crate) fn allocate(bytes: usize) -> Result<Arc<Storage>> {
         Ok(Storage::in_host(HostBuffer::allocate(HostContext::memory(), bytes)?))
     }
@@ -49,12 +48,11 @@ impl Storage {
         Arc::new(Storage { memory, bytes, version: AtomicU64::new(0) })
     }
 
-    /// Its size in bytes (`Tensor.untyped_storage().nbytes()`).
+    /// The size in bytes (`Tensor.untyped_storage().nbytes()`).
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the device memory, if it is on a device.
     pub(crate) fn device(&self) -> Option<&DeviceMemory> {
         match &self.memory {
             StorageMemory::Host(_) | StorageMemory::Pinned(_) => None,
@@ -62,7 +60,6 @@ impl Storage {
         }
     }
 
-    /// Returns the pinned memory, if it is pinned.
     pub(crate) fn pinned(&self) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
         match &self.memory {
             StorageMemory::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),

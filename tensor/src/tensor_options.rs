@@ -1,5 +1,3 @@
-//! The keyword arguments of `torch.zeros` and of `Tensor.to`.
-
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::options::in_pair;
@@ -8,12 +6,12 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TensorOptions {
-    /// The dtype. By default [`Tensor::full`](crate::Tensor::full) and [`Tensor::arange`](crate::Tensor::arange) infer
-    /// it from their numbers; everything else is f32.
+    /// The dtype. Default: f32, but [`Tensor::full`](crate::Tensor::full) and [`Tensor::arange`](crate::Tensor::arange)
+    /// infer it from their numbers.
     pub dtype: Option<DType>,
-    /// The device to create the tensor on.
+    /// The device of the tensor.
     pub device: Device,
-    /// Whether to record operations on the tensor and accumulate its gradient.
+    /// Whether autograd records operations on the tensor.
     pub requires_grad: bool,
 }
 
@@ -35,7 +33,7 @@ impl From<Device> for TensorOptions {
     }
 }
 
-/// The dtype and device of an existing tensor, to create another one like it.
+/// Takes the dtype and device of an existing tensor.
 impl From<&Tensor> for TensorOptions {
     fn from(like: &Tensor) -> TensorOptions {
         (like.device(), like.dtype()).into()
@@ -48,18 +46,18 @@ impl From<(Device, DType)> for TensorOptions {
     }
 }
 
-/// The destination of [`Tensor::to`](crate::Tensor::to): a device, a dtype, or both. Anything not given stays as it is.
+/// The destination of [`Tensor::to`](crate::Tensor::to): a device, a dtype, or both. A default changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
-    /// The device to move to.
+    /// The device to copy to.
     pub device: Option<Device>,
     /// The dtype to convert to.
     pub dtype: Option<DType>,
-    /// Copies even when nothing changes.
+    /// Whether to copy even if nothing changes.
     pub copy: bool,
-    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)), and all copies to the host, whose result is in pinned memory.
-    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
+    /// Whether to skip the wait for copies that the GPU makes alone: from pinned memory
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)) to the GPU, and from the GPU to the host, where the result
+    /// is in pinned memory. Before the next synchronization, do not write to the source or read the result.
     pub non_blocking: bool,
 }
 

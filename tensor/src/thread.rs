@@ -1,6 +1,5 @@
-//! The context of a thread: that of `todevice-gpu` and this crate's additions.
-//!
-//! Code that runs on behalf of another thread, or again at another time, takes [`All`] of it along.
+//! A thread's context: that of `todevice-gpu` and this crate's additions. Code that runs for another thread, or again
+//! later, takes along a [`FullContext`].
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,22 +14,22 @@ use crate::cpu::pool;
 use crate::dtype::DType;
 use crate::machine::Machine;
 
-/// This crate's additions to the context of a thread.
+/// This crate's part of a thread's context.
 #[derive(Clone)]
 pub(crate) struct TensorContext {
-    /// The machine that was entered last; `None` for the default one.
+    /// The innermost entered machine; `None` for the default machine.
     pub machine: Option<Machine>,
     pub seed: Seed,
     pub ranges: OpenRanges,
     pub mode: Mode,
     pub autocast: Autocast,
-    /// The data loading worker that runs on this thread.
+    /// The data loading worker on this thread.
     pub worker: Option<CurrentWorker>,
     pub stand_ins: StandIns,
     pub checkpoint: CurrentCheckpoint,
 }
 
-/// A value whose type only a higher module knows.
+/// A value whose type only a higher module can name.
 pub(crate) type AnyValue = Option<Arc<dyn Any + Send + Sync>>;
 
 parts!(
@@ -38,36 +37,33 @@ parts!(
     StandIns = stand_ins, CurrentCheckpoint = checkpoint,
 );
 
-/// The last call on this thread that seeded all GPUs: its number and the seed. It also seeds the GPUs of machines that
-/// the thread enters after the call. When the thread leaves a machine, calls that were made on that machine are
-/// forgotten.
+/// The number and the seed of this thread's last call that seeded all GPUs. It also seeds the GPUs of machines that the
+/// thread enters later. When the thread leaves a machine, calls made inside are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(pub Option<(u64, u64)>);
 
-/// The number of open named ranges.
+/// The number of open `record_function` ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRanges(pub usize);
 
-/// Whether autocast is suspended: within an operation, whose parts are not cast again.
+/// Whether autocast is suspended, as it is inside an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Suspended(pub bool);
 
-/// The tensors that replace those of parameters and buffers.
+/// The substitutes for parameters and buffers.
 #[derive(Clone)]
 pub(crate) struct StandIns(pub AnyValue);
 
-/// The checkpoint whose function is running.
+/// The checkpoint that runs now.
 #[derive(Clone)]
 pub(crate) struct CurrentCheckpoint(pub AnyValue);
 
-/// Whether operations are recorded for autograd.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
     pub grad: bool,
     pub inference: bool,
 }
 
-/// The state of autocast.
 #[derive(Clone)]
 pub(crate) struct Autocast {
     pub cpu: Casting,
@@ -76,11 +72,10 @@ pub(crate) struct Autocast {
     /// The number of enclosing regions.
     pub depth: u32,
     pub suspended: Suspended,
-    /// The results of casting weights in the outermost region.
+    /// The cached casts of weights.
     pub weights: AnyValue,
 }
 
-/// The state of autocast for one device type.
 #[derive(Clone, Copy)]
 pub(crate) struct Casting {
     pub enabled: bool,
@@ -92,13 +87,13 @@ pub(crate) struct Casting {
 pub struct WorkerInfo {
     /// The id of the worker, from 0.
     pub id: usize,
-    /// The number of workers that the loader was asked for, whether or not there was work for all of them.
+    /// The number of workers requested from the loader, even if some have no work.
     pub num_workers: usize,
-    /// The seed of this worker's default generator: the epoch's base seed plus the id.
+    /// The seed of the worker's default generator: the epoch's base seed plus the id.
     pub seed: u64,
 }
 
-/// A worker, and whether it should stop because its work is no longer wanted.
+/// A worker, and the flag that asks it to stop.
 #[derive(Clone)]
 pub(crate) struct CurrentWorker {
     pub info: WorkerInfo,
@@ -106,7 +101,7 @@ pub(crate) struct CurrentWorker {
 }
 
 impl TensorContext {
-    /// The context of a thread on which nothing has happened yet.
+    /// The context of a new thread.
     const FRESH: TensorContext = TensorContext {
         machine: None,
         seed: Seed(None),
@@ -131,8 +126,8 @@ struct Thread {
     doomed: RefCell<Doomed>,
 }
 
-/// While a thread is freeing something: the values still to be freed, if there are any. `autograd::graph` knows their
-/// type. It has no destructor either.
+/// The values that this thread still has to free, while it frees a graph. `autograd::graph` defines their type. Like
+/// the context, it has no destructor.
 pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
 
 thread_local! {
@@ -152,7 +147,6 @@ pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
     THREAD.with(|thread| access(&mut thread.doomed.borrow_mut()))
 }
 
-/// The whole context of a thread.
 #[derive(Clone)]
 pub(crate) struct FullContext {
     pub gpu: ThreadContext,
@@ -167,7 +161,7 @@ impl FullContext {
         }
     }
 
-    /// The context of a new process, which computes alone if this thread does.
+    /// Returns the context of a new process, which computes alone if this thread does.
     pub fn of_new_process() -> FullContext {
         FullContext {
             gpu: ThreadContext { is_alone: pool::is_alone(), ..ThreadContext::FRESH },
@@ -175,7 +169,7 @@ impl FullContext {
         }
     }
 
-    /// Makes it the context of this thread until the guard is dropped.
+    /// Enters the context until the guards are dropped.
     #[inline(never)]
     pub fn enter(self) -> (Restore<ThreadContext>, Restore<TensorContext>) {
         (self.gpu.enter(), self.own.enter())

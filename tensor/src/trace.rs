@@ -1,4 +1,4 @@
-//! Traces of the work of a machine's GPUs, with times: [`Machine::trace`](crate::Machine::trace) and
+//! Traces of the GPUs' work: [`Machine::trace`](crate::Machine::trace) and
 //! [`Machine::profile`](crate::Machine::profile).
 
 pub use crate::events::{Awaited, Call, CopyKind, Counters, EventKind, Kernel, Range, Trace, Work};

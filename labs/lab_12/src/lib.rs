@@ -8,6 +8,8 @@ pub mod cases;
 #[cfg(not(target_family = "wasm"))]
 pub mod commands;
 #[cfg(not(target_family = "wasm"))]
+mod compare;
+#[cfg(not(target_family = "wasm"))]
 pub mod device_half;
 pub mod faults;
 mod instructions;

@@ -6,7 +6,7 @@ use std::io::Write;
 use cuda_emulator::host::device::{Answer, Card, Device};
 use cuda_emulator::ir;
 use cuda_emulator::run::launch::Shape;
-use cuda_emulator::{Program, report};
+use cuda_emulator::{Checks, Program, Run, report};
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
 use todevice_gpu::contract::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, StreamId,
@@ -21,9 +21,36 @@ use crate::device_half::for_nvrtc;
 /// The device that programs run on.
 const DEVICE: usize = 0;
 
+/// The first GPU of this computer.
+pub struct Gpu(Nvidia);
+
+impl Gpu {
+    pub fn open() -> Result<Gpu, String> {
+        Nvidia::open(Clock::real()).map(Gpu).map_err(|reason| reason.to_string())
+    }
+
+    pub fn name(&self) -> String {
+        self.0.properties(DEVICE).name
+    }
+
+    /// Compiles a program's kernels for the GPU and runs the program. `print` gets the output of its host code, except
+    /// for the end, which is in the result.
+    pub fn run(&self, program: &Program, text: &str, print: &mut dyn FnMut(&str)) -> Result<Run, String> {
+        if let Some(reason) = unsupported(program) {
+            return Err(reason);
+        }
+        let card = OnCard::new(&self.0, program, &for_nvrtc(text), print).map_err(|error| {
+            let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            format!("{}{detail}", error.message)
+        })?;
+        program.run_on_device(Box::new(card)).ok_or_else(|| "the program has no `main`".to_owned())
+    }
+}
+
 /// Compiles and runs a program on the first GPU of this computer.
 pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) -> Said {
     let refused = |errors: String| Said { output: String::new(), errors, code: 2 };
+    let refused_here = |reason: String| refused(format!("error: --gpu real: {reason}\n"));
     let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
         Err(rejected) => return refused(rejected.text()),
@@ -32,36 +59,35 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) ->
         return refused(crate::without_main(name));
     }
     if let Some(reason) = unsupported(&program) {
-        return refused(format!("error: --gpu real: {reason}\n"));
+        return refused_here(reason);
     }
-    let driver = match Nvidia::open(Clock::real()) {
-        Ok(driver) => driver,
+    let gpu = match Gpu::open() {
+        Ok(gpu) => gpu,
         Err(reason) => {
-            return refused(format!(
-                "error: --gpu real: {reason} (without the flag, the program is emulated)\n"
-            ));
+            return refused_here(format!("{reason} (without the flag, the program is emulated)"));
         }
     };
-    let card = match OnCard::new(&driver, &program, &for_nvrtc(text)) {
-        Ok(card) => card,
-        Err(error) => {
-            let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-            return refused(format!("error: --gpu real: {}{detail}\n", error.message));
-        }
+    let run = match gpu.run(&program, text, &mut print_now) {
+        Ok(run) => run,
+        Err(reason) => return refused_here(reason),
     };
-    let gpu = driver.properties(DEVICE).name;
-    let Some(run) = program.run_on_device(Box::new(card)) else { return refused(crate::without_main(name)) };
-    let checks = cuda_emulator::Checks::MEMORY;
     let findings = match run.exit_code() {
         0 => String::new(),
-        _ => report::text(&program.files, &run, checks).replace("(emulated)", "(host code only)"),
+        _ => report::text(&program.files, &run, Checks::MEMORY).replace("(emulated)", "(host code only)"),
     };
+    let gpu = gpu.name();
     let note = format!("on {gpu}, where nothing checks the kernels: without --gpu real the emulator does\n");
     Said {
         output: format!("{}{findings}{note}", run.output),
         errors: String::new(),
         code: run.exit_code() as u8,
     }
+}
+
+/// Prints text at once. A closed pipe is found when the rest is printed.
+fn print_now(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// What of the program a real GPU cannot run here, if anything.
@@ -88,10 +114,16 @@ struct OnCard<'a> {
     kernels: HashMap<String, KernelId>,
     streams: HashMap<u64, StreamId>,
     events: HashMap<u64, EventId>,
+    print: &'a mut dyn FnMut(&str),
 }
 
 impl<'a> OnCard<'a> {
-    fn new(driver: &'a Nvidia, program: &Program, text: &str) -> DriverResult<OnCard<'a>> {
+    fn new(
+        driver: &'a Nvidia,
+        program: &Program,
+        text: &str,
+        print: &'a mut dyn FnMut(&str),
+    ) -> DriverResult<OnCard<'a>> {
         let mut kernels = HashMap::new();
         for kernel in &program.kernels {
             let name = kernel.name.split('(').next().unwrap_or_default();
@@ -101,7 +133,7 @@ impl<'a> OnCard<'a> {
             kernels.insert(kernel.name.clone(), driver.compile(DEVICE, &source, None)?);
         }
         let streams = HashMap::from([(0, StreamId::default_of(DEVICE))]);
-        Ok(OnCard { driver, kernels, streams, events: HashMap::new() })
+        Ok(OnCard { driver, kernels, streams, events: HashMap::new(), print })
     }
 
     fn stream(&self, handle: u64) -> Answer<StreamId> {
@@ -235,8 +267,6 @@ impl Device for OnCard<'_> {
     }
 
     fn print(&mut self, text: &str) {
-        // A closed pipe is found when the rest is printed.
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        (self.print)(text);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::ladder::LADDERS;
-use crate::{EXAMPLE, Said, Wanted, card, commands, is_json, launch, real, step, train};
+use crate::{EXAMPLE, Said, Wanted, card, commands, compare, is_json, launch, real, step, train};
 use cuda_emulator::Checks;
 use todevice_figures::profile::ALL;
 
@@ -18,6 +18,7 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step
        cargo run --bin lab-12 -- ladder NAME [--gpu GPU] [--format text|json]
        cargo run --bin lab-12 -- launch            launches a kernel from Rust
        cargo run --bin lab-12 -- train [FILE.cu]   trains a network with kernels of your own; train --help has more
+       cargo run --bin lab-12 -- compare           runs the chapter's programs on this computer's NVIDIA GPU as well
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
@@ -69,6 +70,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     match arguments.split_first() {
         Some((first, rest)) if first == "launch" => return launch(rest),
         Some((first, rest)) if first == "train" => return train(rest),
+        Some((first, rest)) if first == "compare" => return compare(rest),
         _ => {}
     }
     match options(arguments.iter().cloned()) {
@@ -100,6 +102,14 @@ fn train(arguments: &[String]) -> ExitCode {
             Ok((said, code)) => print(&said, code),
             Err(error) => refuse(&format!("error: {}\n", error.to_string().trim_end())),
         },
+        Err(trouble) => refuse_flag(&trouble),
+    }
+}
+
+fn compare(arguments: &[String]) -> ExitCode {
+    match compare::parse(arguments) {
+        Ok(None) => print(compare::HELP, 0),
+        Ok(Some(options)) => show(&compare::run(&options), ""),
         Err(trouble) => refuse_flag(&trouble),
     }
 }

@@ -14,12 +14,15 @@ fn file(name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// Output, errors and exit code of a program on the stand-ins.
 fn real(arguments: &[&str]) -> (String, String, Option<i32>) {
+    on_stand_ins(&[arguments, &["--gpu", "real"]].concat())
+}
+
+/// Output, errors and exit code on the stand-ins.
+fn on_stand_ins(arguments: &[&str]) -> (String, String, Option<i32>) {
     let stand_ins = stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab-12"));
-    let Output { stdout, stderr, status } =
-        stand_ins.on(&mut command).args(arguments).args(["--gpu", "real"]).output().unwrap();
+    let Output { stdout, stderr, status } = stand_ins.on(&mut command).args(arguments).output().unwrap();
     (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code())
 }
 
@@ -108,6 +111,73 @@ fn a_program_gives_the_emulators_results() {
     );
 }
 
+const MANAGED: &str = r#"
+#include <cstdio>
+
+__global__ void add(const int *a, int *b, int n) {
+    int i = threadIdx.x;
+    if (i < n) b[i] += a[i];
+}
+
+int main() {
+    const int n = 8;
+    int *a, *b, *c, copy[n];
+    cudaMallocManaged(&a, n * sizeof(int));
+    cudaMallocManaged(&b, n * sizeof(int));
+    cudaMalloc(&c, n * sizeof(int));
+    cudaMemset(b, 0, n * sizeof(int));
+    for (int i = 0; i < n; i++) a[i] = i;
+    // Two launches without a wait, and the second with a part.
+    add<<<1, 32>>>(a, b, n);
+    add<<<1, 32>>>(a + 4, b + 4, n - 4);
+    cudaDeviceSynchronize();
+    printf("%d %d\n", b[3], b[4]);
+    b[0] = 100;
+    add<<<1, 32>>>(a, b, n);
+    cudaMemcpy(c, b, sizeof copy, cudaMemcpyDeviceToDevice);
+    printf("%d\n", b[7]);
+    a[0] = 5;
+    add<<<1, 32>>>(a, c, n);
+    cudaMemcpy(copy, c, sizeof copy, cudaMemcpyDeviceToHost);
+    printf("%d %d %d\n", copy[0], copy[7], a[0]);
+    cudaStream_t stream;
+    cudaEvent_t event;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaEventCreate(&event);
+    add<<<1, 32, 0, stream>>>(a, b, n);
+    cudaEventRecord(event, stream);
+    cudaEventSynchronize(event);
+    printf("%d\n", b[0]);
+    cudaMemset(a, 0, n * sizeof(int));
+    add<<<1, 32, 0, stream>>>(b, a, n);
+    cudaStreamSynchronize(stream);
+    printf("%d %s\n", a[0], cudaGetErrorString(cudaGetLastError()));
+    cudaFree(a);
+    cudaFree(b);
+    cudaFree(c);
+}
+"#;
+
+#[test]
+fn managed_memory_moves_between_program_and_card() {
+    let printed = "3 8\n21\n105 28 5\n105\n105 no error\n";
+    let program = file("managed.cu", MANAGED);
+    let (output, errors, code) = real(&[&program]);
+    assert_eq!((&*errors, code), ("", Some(0)), "{output}");
+    assert!(output.starts_with(printed), "{output}");
+    let emulated = Command::new(env!("CARGO_BIN_EXE_lab-12")).arg(&program).output().unwrap();
+    assert!(emulated.stdout.starts_with(printed.as_bytes()), "{}", String::from_utf8_lossy(&emulated.stdout));
+
+    // The host may not read while a kernel may run, on the card as in the emulator.
+    let early = MANAGED.replacen("    cudaDeviceSynchronize();\n", "", 1);
+    let early = file("early.cu", &early);
+    let report = "========= The host reads managed memory while a kernel may still run\n";
+    let (output, _, code) = real(&[&early]);
+    assert!(code == Some(1) && output.contains(report), "{output}");
+    let emulated = Command::new(env!("CARGO_BIN_EXE_lab-12")).arg(&early).output().unwrap();
+    assert!(String::from_utf8(emulated.stdout).unwrap().contains(report));
+}
+
 #[test]
 fn an_error_of_the_card_reaches_the_program_and_the_report() {
     let wrong = PROGRAM.replace("if (i < n)", "assert(i < 500); if (i < n)");
@@ -151,9 +221,10 @@ fn what_a_real_gpu_does_not_run_here_is_one_line() {
         assert_eq!((code, &*output), (Some(2), ""), "{text}");
         assert!(errors.starts_with("error: ") && errors.contains(wanted), "{errors}");
     }
-    let managed = "int main() { int *p; return cudaMallocManaged(&p, 4); }";
-    let (output, _, code) = real(&[&file("managed.cu", managed)]);
-    assert!(code == Some(1) && output.contains("`cudaMallocManaged` is not part of"), "{output}");
+    let attribute =
+        "int main() { int value; return cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 0); }";
+    let (output, _, code) = real(&[&file("attribute.cu", attribute)]);
+    assert!(code == Some(1) && output.contains("`cudaDeviceGetAttribute` is not part of"), "{output}");
     let (_, errors, code) = real(&["--counters"]);
     assert!(code == Some(2) && errors.starts_with("error: `--gpu real` makes no checks and counts nothing"));
 }
@@ -204,4 +275,50 @@ fn the_device_half_keeps_its_lines_and_nothing_of_the_host() {
         device_half(&PROGRAM[..end]);
     }
     device_half("é \" ' /* {");
+}
+
+#[test]
+fn programs_of_the_chapter_are_compared_with_the_emulator() {
+    let (output, errors, code) = on_stand_ins(&["compare", "own", "reverse"]);
+    assert_eq!(
+        (&*output, &*errors, code),
+        (
+            "same      examples/own.cu\n\
+             same      examples/reverse.cu\n\
+             2 of 2 programs print the same on Stand-in for a GPU as in the emulator.\n",
+            "",
+            Some(0)
+        )
+    );
+    // A compiler whose programs print one line too little.
+    let bin = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("compare-nvcc");
+    std::fs::create_dir_all(&bin).unwrap();
+    let nvcc = bin.join("nvcc");
+    std::fs::write(
+        &nvcc,
+        "#!/bin/sh\n[ $# = 1 ] && exit\nprintf '#!/bin/sh\\nexit 3\\n' > \"$4\" && chmod +x \"$4\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&nvcc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let compare = |arguments: &[&str], path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lab-12"));
+        let output = command.arg("compare").args(arguments).env("PATH", path).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr), output.status.code())
+    };
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let (output, errors, code) = compare(&["own", "--with", "nvcc"], &path);
+    assert_eq!((&*errors, code), ("", Some(1)), "{output}");
+    assert!(output.starts_with("DIFFERS   examples/own.cu: `exit code 3` on the GPU, `"), "{output}");
+    for (arguments, wanted) in [
+        (&["--with", "nvcc"][..], "error: compare: `nvcc` does not start: "),
+        (&["--with=gcc"], "error: compare: `--with gcc`: the compilers are nvrtc and nvcc\n"),
+        (&["15-"], "error: compare: there is no program `15-`: there are examples/own.cu, "),
+        (&["--gpu"], "error: there is no flag `--gpu` here: there is --with nvrtc|nvcc\n"),
+        (&["--with"], "error: `--with` needs a value: nvrtc or nvcc\n"),
+    ] {
+        let (output, errors, code) = compare(arguments, "/nowhere");
+        assert_eq!((&*output, code), ("", Some(2)));
+        assert!(errors.starts_with(wanted), "{errors}");
+    }
 }

@@ -155,6 +155,15 @@ fn the_commands_of_the_chapter_run() {
             let (flags, into) =
                 flags.split_once(" > ").map_or((flags, None), |(flags, into)| (flags, Some(into)));
             let mut lab = Command::new(env!("CARGO_BIN_EXE_lab-12"));
+            // A card is not at hand: only the flags are tested.
+            if flags.starts_with("compare") {
+                let output = lab.args(flags.split_whitespace()).env("PATH", "").output().unwrap();
+                let errors = String::from_utf8(output.stderr).unwrap();
+                let is_without = errors.starts_with("error: compare: no NVIDIA driver: ")
+                    || errors.starts_with("error: compare: `nvcc` does not start: ");
+                assert!(output.status.success() || is_without, "{file}: `{command}`: {errors}");
+                continue;
+            }
             // The program that the commands name.
             fs::write(folder.join("my.cu"), fs::read(root().join("examples/vector_add.cu")).unwrap())
                 .unwrap();

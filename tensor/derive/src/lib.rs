@@ -5,16 +5,14 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result};
 
-/// Implements `todevice::nn::Module` for a struct. Its fields become children, parameters and buffers under their own
-/// names. The struct's own method `forward` is its forward pass.
+/// Implements `todevice::nn::Module`: fields become children, parameters and buffers; `forward` is the forward pass.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     module(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Implements `todevice::nn::Loss`, which is also a module, for a struct. Its fields become children, parameters and
-/// buffers. The struct's own method `forward`, which takes the output and the target, is its forward pass.
+/// Implements `todevice::nn::Loss` and `Module` for a struct whose `forward` takes an output and a target.
 #[proc_macro_derive(Loss, attributes(module))]
 pub fn derive_loss(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -22,8 +20,7 @@ pub fn derive_loss(input: TokenStream) -> TokenStream {
 }
 
 fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
-    // If the struct has no `forward` of its own, this one would call itself. The span is the struct's, so the
-    // compiler's error points there.
+    // A struct without a `forward` method would call this one forever. With its span, the error points there.
     let forward = quote_spanned! {input.ident.span()=>
         #[track_caller]
         #[deny(unconditional_recursion)]
@@ -71,7 +68,6 @@ fn loss(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
     })
 }
 
-/// Implements `Module` for a struct, with the given forward pass.
 fn implementation(
     input: &DeriveInput,
     forward: &proc_macro2::TokenStream,
@@ -92,7 +88,7 @@ fn implementation(
             false => listed.push((member(fields, i), field)),
         }
     }
-    // The span is the field's, so the compiler points at a field whose type cannot be part of a module.
+    // With the field's span, the compiler's error points to a field whose type no module can have.
     let listed = listed.iter().map(|(member, field)| {
         let name = name_of(member);
         quote_spanned!(field.ty.span()=> (#name, &self.#member))
@@ -133,7 +129,6 @@ fn name_of(member: &Member) -> String {
     }
 }
 
-/// Whether a field has the attribute `#[module(skip)]`.
 fn is_skipped(field: &Field) -> Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("module")) {

@@ -1,7 +1,4 @@
-//! Autocast: regions in which operations choose the dtype they run in.
-//!
-//! Each operation's declaration says how its operands are cast ([`CastPolicy`]). The operations it is made of run in the
-//! dtypes chosen for it.
+//! Autocast: regions that choose the dtype of each operation by its [`CastPolicy`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,14 +20,14 @@ use crate::thread::{AnyValue, Autocast, Casting, OfThread, Part, Restore, Suspen
 /// The arguments of [`autocast`]. A device or device type alone uses the defaults for the others.
 #[derive(Clone, Copy, Debug)]
 pub struct AutocastOptions {
-    /// The type of devices: only operations on its tensors are cast.
+    /// The device type: only operations on its tensors are cast.
     pub device_type: DeviceType,
-    /// The dtype to cast to. By default that of the enclosing region; outside of any region, f16 on CUDA devices
-    /// and bf16 on the CPU. On the CPU it must be one of these two; any other disables the region.
+    /// The dtype to cast to. Default: the enclosing region's dtype; outside any region, f16 on CUDA devices and bf16 on
+    /// the CPU. The CPU accepts only these two: any other disables the region.
     pub dtype: Option<DType>,
-    /// Whether autocasting is on. A disabled region casts nothing, even inside an enabled one.
+    /// Whether to cast. A disabled region casts nothing, even inside an enabled one.
     pub enabled: bool,
-    /// Whether a weight is cast only once for the whole region. By default as in the enclosing region.
+    /// Whether to cast a weight only once per region. Default: as in the enclosing region.
     pub cache_enabled: Option<bool>,
 }
 
@@ -63,30 +60,28 @@ impl Autocast {
     }
 }
 
-/// Weights and what they were cast to, by the weights' identities. Who leaves the outermost region forgets them.
+/// Weights and their casts, by the identity of the weight. Cleared at the end of the outermost region.
 type Weights = Mutex<HashMap<usize, (Tensor, Tensor)>>;
 
 fn no_weights() -> AnyValue {
     Some(Arc::new(Weights::default()))
 }
 
-/// The regions of this thread, for another one, which casts weights itself.
+/// Returns the regions for another thread, which keeps its own cache of weights.
 pub(crate) fn anew(autocast: Autocast) -> Autocast {
     Autocast { weights: no_weights(), ..autocast }
 }
 
-/// The regions of an earlier time. Weights that were cast in the regions of now stay cast.
+/// Restores earlier regions, but keeps the current cache of weights.
 pub(crate) fn again(then: Autocast, now: Autocast) -> Autocast {
     if now.depth > 0 { Autocast { weights: now.weights, ..then } } else { anew(then) }
 }
 
-/// Suspends autocast until the guard is dropped.
 fn suspend() -> Restore<Suspended> {
     Suspended(true).enter()
 }
 
-/// Runs operations inside `scope` in 16 bits where that is accurate enough, and in f32 where it is not
-/// (`torch.autocast`).
+/// Runs the operations in `scope` in 16 bits where that is accurate enough, else in f32 (`torch.autocast`).
 ///
 /// | operations | run in |
 /// | --- | --- |
@@ -94,11 +89,11 @@ fn suspend() -> Restore<Suspended> {
 /// | the losses; on CUDA devices also `exp`, `log`, `pow`, `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, … | f32 |
 /// | all others | the dtypes of their operands |
 ///
-/// Operands are cast as needed; parameters stay f32, and so do their gradients. A weight is cast once, and the cast
-/// is used until the outermost region ends, so changes to a weight inside the region have no effect there. In-place
-/// operations, integers and doubles are never cast. Call `backward` outside; inside it does the same, in the dtypes
-/// of the forward pass. (Inside a region PyTorch also casts the products of a backward pass whose forward pass ran
-/// in f32.) The state belongs to the thread.
+/// Operands are cast as needed. Parameters and their gradients stay f32. The cast of a weight is cached until the
+/// outermost region ends, so later changes to the weight have no effect inside the region. In-place operations,
+/// integers and f64 tensors are never cast. Call `backward` outside the region. Inside, it gives the same result, in
+/// the dtypes of the forward pass. (PyTorch, inside a region, also casts the matrix products of a backward pass whose
+/// forward pass ran in f32.) The state is per thread.
 ///
 /// ```
 /// use todevice::amp::{self, AutocastOptions};
@@ -130,7 +125,6 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
     scope()
 }
 
-/// Whether casting is possible; otherwise warns why it is not.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !gpu::is_available() {
         HostContext::warn_once("autocast without CUDA", || {
@@ -150,17 +144,16 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     is_possible
 }
 
-/// Whether operations on devices of a type are cast on this thread (`torch.is_autocast_enabled`).
+/// Returns whether operations on this device type are cast on this thread (`torch.is_autocast_enabled`).
 pub fn is_autocast_enabled(device_type: DeviceType) -> bool {
     Autocast::current().casting(device_type).enabled
 }
 
-/// The dtype that operations are cast to (`torch.get_autocast_dtype`).
+/// Returns the dtype that operations are cast to (`torch.get_autocast_dtype`).
 pub fn get_autocast_dtype(device_type: DeviceType) -> DType {
     Autocast::current().casting(device_type).dtype
 }
 
-/// Runs `scope`, a part of an operation or its backward, without autocast.
 pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
     let _suspended = is_active().then(suspend);
     scope()
@@ -171,11 +164,11 @@ fn is_active() -> bool {
     TensorContext::read(|context| context.autocast.is_active())
 }
 
-/// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
+/// The operands of an operation after autocast. Autocast is suspended until the drop.
 pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore<Suspended>)>>);
 
 impl Operands {
-    /// Everything that depends on the operation is in here, so that the code compiled for each operation stays small.
+    /// Only this check is inlined into each operation, which keeps its code small.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
@@ -188,7 +181,6 @@ impl Operands {
         Ok(Operands(Some(Box::new((cast(operation, operands, &state)?, restore)))))
     }
 
-    /// Returns the given operands, or their casts.
     #[inline]
     pub(crate) fn of<'a>(&'a self, given: &'a [&'a Tensor]) -> Cow<'a, [&'a Tensor]> {
         match &self.0 {
@@ -204,7 +196,7 @@ fn cast(
     operands: &[&Tensor],
     state: &Autocast,
 ) -> Result<SmallVec<[Tensor; 4]>> {
-    // A number of the host may join tensors of a GPU, and is not the one that decides.
+    // GPU operands decide: a number on the host may join them.
     let devices = [DeviceType::Cuda, DeviceType::Cpu];
     let casts = |device_type: &DeviceType| {
         let is_there = operands.iter().any(|operand| operand.device().device_type() == *device_type);
@@ -235,7 +227,6 @@ fn cast(
     operands.iter().map(cast).collect()
 }
 
-/// The dtype that can represent the numbers of all these dtypes.
 fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     let mut widest = lower;
     for dtype in types {
@@ -248,7 +239,6 @@ fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     Ok(widest)
 }
 
-/// Whether a tensor is used repeatedly and does not change: a parameter.
 fn is_weight(tensor: &Tensor) -> bool {
     tensor.dtype() == DType::F32
         && tensor.requires_grad()
@@ -257,7 +247,7 @@ fn is_weight(tensor: &Tensor) -> bool {
         && !is_inference_mode_enabled()
 }
 
-/// Returns the first cast of a weight in this region, whatever its dtype.
+/// Returns the cached cast, even if a later region asks for another dtype.
 #[track_caller]
 fn cached(weight: &Tensor, to: DType, state: &Autocast) -> Result<Tensor> {
     let weights = state.weights.as_ref().and_then(|weights| weights.downcast_ref::<Weights>());
@@ -266,9 +256,9 @@ fn cached(weight: &Tensor, to: DType, state: &Autocast) -> Result<Tensor> {
     if let Some(cast) = known {
         return Ok(cast);
     }
-    // Recorded, even if this first use is not, since a later use may need its gradient.
+    // Recorded even under `no_grad`: a later use may need the gradient.
     let cast = enable_grad(|| weight.to(to))?;
-    // The weight is kept along with it, so that no other tensor gets its identity.
+    // Holds the weight too, so that no other tensor can get its identity.
     let kept = (weight.clone(), cast.clone());
     weights.map(|weights| lock(weights).insert(weight.identity(), kept));
     Ok(cast)

@@ -1,5 +1,3 @@
-//! `GradScaler` errors.
-
 use crate::error::Refusal;
 
 /// An error of a [`GradScaler`](super::GradScaler).

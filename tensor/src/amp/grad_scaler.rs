@@ -1,4 +1,4 @@
-//! `GradScaler`: scales up gradients that are too small for f16, and scales them down again.
+//! `GradScaler`: keeps small gradients within the range of f16.
 
 use std::panic::Location;
 
@@ -20,17 +20,17 @@ use crate::tensor_options::ToOptions;
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]
 pub struct GradScalerOptions {
-    /// The type of the training devices. For CUDA, a machine without a GPU disables the scaler.
+    /// The device type of the training. With CUDA, a machine without a GPU disables the scaler.
     pub device: DeviceType,
     /// The initial scale.
     pub init_scale: f64,
-    /// The factor that multiplies the scale after `growth_interval` steps without an overflow.
+    /// The factor of the scale after `growth_interval` steps without an overflow.
     pub growth_factor: f64,
-    /// The factor that multiplies the scale after a step with an overflow.
+    /// The factor of the scale after a step with an overflow.
     pub backoff_factor: f64,
     /// The number of consecutive steps without an overflow before the scale grows.
     pub growth_interval: u32,
-    /// Whether scaling is on. A disabled scaler passes everything through.
+    /// Whether to scale. A disabled scaler changes nothing.
     pub enabled: bool,
 }
 
@@ -49,10 +49,10 @@ impl Default for GradScalerOptions {
 
 /// Keeps the gradients of a loss within the range of f16 (`torch.amp.GradScaler`).
 ///
-/// The smallest f16 number is 6·10⁻⁸. Gradients are often smaller and would become 0. So the loss is multiplied by
-/// a large number, and with it all gradients, which are divided by it again before the optimizer sees them. If the
-/// scale is too large, a gradient becomes infinite or NaN: then the step is skipped and the scale is halved. After
-/// 2000 successful steps it is doubled.
+/// The smallest f16 number is 6·10⁻⁸, and smaller gradients would become 0. The scaler therefore multiplies the loss,
+/// and with it all gradients, by a large scale, and divides the gradients by it before the optimizer's step. If the
+/// scale is too large, a gradient becomes infinite or NaN: the step is skipped and the scale is halved. After 2000
+/// steps without an overflow the scale is doubled.
 ///
 /// ```
 /// use todevice::DeviceType;
@@ -75,27 +75,25 @@ impl Default for GradScalerOptions {
 #[derive(Debug)]
 pub struct GradScaler {
     options: GradScalerOptions,
-    /// The tracker's initial value, from a loaded state.
+    /// The initial value of the tracker, from a loaded state.
     growth_tracker: u32,
-    /// Made by the first `scale`, on the loss's device.
+    /// Created on the loss's device by the first `scale`.
     tensors: Option<Tensors>,
     optimizers: Vec<OptimizerState>,
 }
 
-/// The scale (f32), and the number of consecutive steps without an overflow (i32). They stay on the device, so that
-/// the host need not wait for them.
+/// On the device, so that the host does not wait: the scale (f32), and the steps since an overflow (i32).
 #[derive(Debug)]
 struct Tensors {
     scale: Tensor,
     growth_tracker: Tensor,
 }
 
-/// The state of an optimizer's gradients since the last update.
 #[derive(Debug)]
 struct OptimizerState {
     optimizer: LearningRates,
     stage: Stage,
-    /// For each device with gradients: 1 if one of them is infinite or NaN, else 0.
+    /// One flag per device with gradients: 1 if a gradient is infinite or NaN, else 0.
     found_inf: Vec<Tensor>,
 }
 
@@ -107,7 +105,7 @@ enum Stage {
 }
 
 impl GradScaler {
-    /// Returns an error for a growth factor of at most 1, or a backoff factor of at least 1.
+    /// Returns an error if the growth factor is at most 1, or the backoff factor at least 1.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let mut options = options;
         if options.enabled && options.device == DeviceType::Cuda && !gpu::is_available() {
@@ -125,7 +123,7 @@ impl GradScaler {
         Ok(GradScaler { options, growth_tracker: 0, tensors: None, optimizers: Vec::new() })
     }
 
-    /// Multiplies a loss by the scale: call `backward` on the result.
+    /// Multiplies a loss by the scale. Call `backward` on the result.
     #[track_caller]
     pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -149,10 +147,8 @@ impl GradScaler {
         loss.mul(&scale)
     }
 
-    /// Divides an optimizer's gradients by the scale, and records whether one of them is infinite or NaN. Between
-    /// this and [`step`](Self::step) they have the values they would have without a scaler: clip them here.
-    ///
-    /// Call it at most once per step. The host does not wait for the device.
+    /// Divides an optimizer's gradients by the scale, and records whether any is infinite or NaN. Clip gradients after
+    /// it, before [`step`](Self::step). Call it at most once per step. The host does not wait for the device.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &(impl Optimizer + ?Sized)) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -166,17 +162,15 @@ impl GradScaler {
             Stage::Unscaled => return Err(ScalerError::UnscaleTwice.into()),
             Stage::Stepped => return Err(ScalerError::UnscaleAfterStep.into()),
         }
-        // In f64, like PyTorch, so that the reciprocal is not rounded twice.
+        // In f64, like PyTorch: the reciprocal is rounded only once.
         let inv_scale = no_grad(|| tensors.scale.to(DType::F64)?.reciprocal()?.to(DType::F32))?;
         state.found_inf = unscale_grads(optimizer, &inv_scale)?;
         state.stage = Stage::Unscaled;
         Ok(())
     }
 
-    /// Takes the optimizer's step, unless a gradient is infinite or NaN: then the parameters stay unchanged.
-    /// Returns whether the step was taken.
-    ///
-    /// Unscales the gradients first if that has not been done. The host waits for the device to know the outcome.
+    /// Runs the optimizer's step, after unscaling if necessary, unless a gradient is infinite or NaN. Returns whether
+    /// the step was taken. The host waits for the device.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut (impl Optimizer + ?Sized)) -> Result<bool> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -204,9 +198,8 @@ impl GradScaler {
         Ok(found == 0.0)
     }
 
-    /// Reduces the scale if a gradient was infinite or NaN, and increases it after enough steps without one, as
-    /// long as it stays finite. Call it once at the end of an iteration, for all optimizers. The host does not wait
-    /// for the device.
+    /// Reduces the scale after an overflow, or increases it after enough steps without one, as long as it is finite.
+    /// Call it once per iteration, after the steps of all optimizers. The host does not wait.
     #[track_caller]
     pub fn update(&mut self) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -229,7 +222,7 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Sets the scale to a given value, whatever the gradients were (`update(new_scale)`).
+    /// Sets the scale (`update(new_scale)`).
     #[track_caller]
     pub fn update_to(&mut self, new_scale: f64) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -241,7 +234,7 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Returns the scale; 1 if the scaler is disabled. The host waits for it.
+    /// Returns the scale, or 1 if the scaler is disabled. The host waits for it.
     #[track_caller]
     pub fn get_scale(&self) -> Result<f64> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -252,43 +245,43 @@ impl GradScaler {
         }
     }
 
-    /// The factor by which the scale grows.
+    /// Returns the growth factor.
     pub fn get_growth_factor(&self) -> f64 {
         self.options.growth_factor
     }
 
-    /// Sets the factor by which the scale grows.
+    /// Sets the growth factor.
     pub fn set_growth_factor(&mut self, factor: f64) {
         self.options.growth_factor = factor;
     }
 
-    /// The factor by which the scale backs off.
+    /// Returns the backoff factor.
     pub fn get_backoff_factor(&self) -> f64 {
         self.options.backoff_factor
     }
 
-    /// Sets the factor by which the scale backs off.
+    /// Sets the backoff factor.
     pub fn set_backoff_factor(&mut self, factor: f64) {
         self.options.backoff_factor = factor;
     }
 
-    /// The number of steps without an overflow after which the scale grows.
+    /// Returns the growth interval in steps.
     pub fn get_growth_interval(&self) -> u32 {
         self.options.growth_interval
     }
 
-    /// Sets the number of steps without an overflow after which the scale grows.
+    /// Sets the growth interval in steps.
     pub fn set_growth_interval(&mut self, interval: u32) {
         self.options.growth_interval = interval;
     }
 
-    /// Whether scaling is on.
+    /// Returns whether the scaler is enabled.
     pub fn is_enabled(&self) -> bool {
         self.options.enabled
     }
 
-    /// Returns the state needed to continue in another run: `scale`, `growth_factor`, `backoff_factor`, `growth_interval`
-    /// and `_growth_tracker`; empty if the scaler is disabled. Call it after [`update`](Self::update). The host waits.
+    /// Returns `scale`, `growth_factor`, `backoff_factor`, `growth_interval` and `_growth_tracker`; empty if the scaler
+    /// is disabled. Call it after [`update`](Self::update). The host waits for the device.
     #[track_caller]
     pub fn state_dict(&self) -> Result<Dict> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -342,7 +335,6 @@ impl GradScaler {
     }
 }
 
-/// Options for moving a tensor to another one's device without waiting.
 fn beside(tensor: &Tensor) -> ToOptions {
     ToOptions { device: Some(tensor.device()), non_blocking: true, ..Default::default() }
 }
@@ -351,7 +343,7 @@ fn checked<'a>(tensors: &'a Option<Tensors>, function: &'static str) -> Result<&
     Ok(tensors.as_ref().ok_or(ScalerError::ScaleIsNone { function })?)
 }
 
-/// Finds an optimizer's state by its learning rates, which are unique to it.
+/// Finds an optimizer's state by its learning rates, which identify the optimizer.
 fn state_of<'a>(
     states: &'a mut Vec<OptimizerState>,
     optimizer: &(impl Optimizer + ?Sized),
@@ -371,8 +363,7 @@ fn state_of<'a>(
     &mut states[index]
 }
 
-/// Multiplies all gradients of an optimizer by the inverse of the scale. Returns for each device whether one of
-/// them is infinite or NaN.
+/// Unscales an optimizer's gradients. Returns one flag per device: 1 if a gradient is infinite or NaN.
 fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> Result<Vec<Tensor>> {
     let grads: Vec<Tensor> = optimizer.parameters().iter().filter_map(|parameter| parameter.grad()).collect();
     if grads.iter().any(|grad| grad.dtype() == DType::F16) {
@@ -381,7 +372,6 @@ fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> R
     if grads.iter().any(|grad| grad.layout().overlaps_itself()) {
         return Err(TensorError::WriteOverlap.into());
     }
-    // For each device: the inverse scale there, and the flag.
     let mut devices: Vec<[Tensor; 2]> = Vec::new();
     for grad in &grads {
         let index = match devices.iter().position(|[inv_scale, _]| inv_scale.device() == grad.device()) {

@@ -1,7 +1,7 @@
 //! `torch.amp`: training in 16 bits where that is accurate enough, and in 32 bits elsewhere.
 //!
-//! - [`autocast`]: operations inside choose the dtype they run in
-//! - [`GradScaler`]: keeps gradients from becoming too small for f16
+//! - [`autocast`]: chooses the dtype of each operation
+//! - [`GradScaler`]: keeps gradients from underflowing in f16
 //!
 //! ```
 //! use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};

@@ -1,5 +1,4 @@
-//! Activation checkpointing (`torch.utils.checkpoint`): the backward pass recomputes the activations of a part of
-//! the forward pass instead of keeping them.
+//! Activation checkpointing (`torch.utils.checkpoint`): backward recomputes activations instead of saving them.
 
 use std::mem;
 use std::panic::Location;
@@ -19,13 +18,13 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::thread::{Autocast, FullContext, TensorContext, ThreadContext};
 
-/// Runs `function` on `input` without saving tensors for its backward pass, except `input` itself. `backward` runs
-/// the function again to recompute them (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
+/// Runs `function` on `input` and saves only `input` for backward. `backward` runs the function again to recompute its
+/// saved tensors (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
 ///
-/// This costs a second forward pass and saves the memory of the activations inside. Gradients are bitwise the same:
-/// the second run draws the same random numbers as the first, on the CPU and on the input's device, and runs in the
-/// same modes, autocast included. Side effects of the function happen twice, such as updates of a batch norm's
-/// running averages. The graph owns the function, so the function must own or share everything it uses.
+/// This trades a second forward pass for the memory of the activations. Gradients are bitwise equal: the second run
+/// draws the same random numbers, on the CPU and on the input's device, and uses the same modes, autocast included.
+/// Side effects occur twice, such as updates of batch norm statistics. The graph owns the function, so the function
+/// must own or share its data.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,8 +39,7 @@ use crate::thread::{Autocast, FullContext, TensorContext, ThreadContext};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// `backward` returns an error if the tensors saved by the second run differ from those of the first in number,
-/// sizes, dtype or device.
+/// `backward` returns an error if the second run saves tensors of a different number, size, dtype or device.
 #[track_caller]
 pub fn checkpoint<F>(function: F, input: &Tensor) -> Result<Tensor>
 where
@@ -58,7 +56,6 @@ where
     Checkpoint::new(input, scope::place_or(Location::caller()), Box::new(again)).forward(|| function(input))
 }
 
-/// The state that a computation depends on besides its input.
 struct SavedEnvironment {
     context: FullContext,
     host: Engine,
@@ -66,7 +63,7 @@ struct SavedEnvironment {
 }
 
 impl SavedEnvironment {
-    /// Captures the current state. Of the GPU generators, only that of the input's device.
+    /// Captures the current state. Only the input's GPU has its generator saved.
     fn of(input: &Tensor) -> Result<SavedEnvironment> {
         let gpu = match input.device() {
             Device::Cpu => None,
@@ -92,7 +89,7 @@ impl SavedEnvironment {
         scope()
     }
 
-    /// The context of the first time, but for the backward pass that is under way now.
+    /// Returns the context of the first run, except for the parts that belong to the current backward pass.
     fn context_again(&self) -> FullContext {
         let (then, now) = (self.context.clone(), FullContext::current());
         let ThreadContext { scope, is_alone, .. } = now.gpu;
@@ -110,7 +107,7 @@ impl SavedEnvironment {
     }
 }
 
-/// Restores on drop the generator states from before the second run, even when unwinding from a panic.
+/// Restores the generators after the second run, even during a panic.
 struct Random<'a> {
     host: Engine,
     gpu: Option<(&'a Cuda, usize, Philox)>,

@@ -1,5 +1,3 @@
-//! Autograd errors.
-
 use std::panic::Location;
 
 use crate::device::{Device, DeviceType};

@@ -29,10 +29,9 @@ pub enum GradcheckError {
         input: usize,
         numerical: String,
         analytical: String,
-        /// The first difference.
         row: usize,
         column: usize,
-        /// The slope by finite differences, and by backward.
+        /// By finite differences, and by backward.
         values: [f64; 2],
     },
     #[error(
@@ -43,7 +42,7 @@ pub enum GradcheckError {
 
 todevice_gpu::debug_is_message!(GradcheckError);
 
-/// A number rounded to six digits: a finite difference has no more.
+/// Rounds to six digits, the precision of a finite difference.
 fn six_digits(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
@@ -61,13 +60,13 @@ impl Refusal for GradcheckError {
 /// The keyword arguments of [`gradcheck`], with PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct GradcheckOptions {
-    /// The distance by which an element of an input is changed, up and down.
+    /// The step, up and down, of the finite difference.
     pub eps: f64,
     /// The absolute tolerance.
     pub atol: f64,
     /// The relative tolerance.
     pub rtol: f64,
-    /// Whether a difference is an error; if not, the result is false.
+    /// Whether to return a mismatch as an error instead of `Ok(false)`.
     pub raise_exception: bool,
 }
 
@@ -79,9 +78,8 @@ impl Default for GradcheckOptions {
 
 /// Checks the gradients of a function against finite differences (`torch.autograd.gradcheck`).
 ///
-/// It changes each element of each input that requires grad by `eps` up and down, and compares the slope of every
-/// element of the result with the gradient that a backward pass gives. The defaults are for inputs in f64. In f32 a
-/// difference of 1e-6 is lost in the rounding: choose an `eps` of about 1e-3, and tolerances to match.
+/// For each element of each input that requires grad, it compares the slope over ±`eps` with the gradients of backward.
+/// The defaults suit f64. In f32 a step of 1e-6 is lost to rounding: use an `eps` of about 1e-3 and larger tolerances.
 ///
 /// ```
 /// use todevice::Tensor;
@@ -92,9 +90,8 @@ impl Default for GradcheckOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error at the first input whose gradients differ, with both Jacobians (a row for each element of the input,
-/// a column for each element of the result) and their first difference; also if a second backward pass gives other
-/// gradients.
+/// Returns an error for the first input with different gradients, with both Jacobians (one row per input element, one
+/// column per output element), or if a second backward pass gives different gradients.
 #[track_caller]
 pub fn gradcheck<const N: usize>(
     func: impl Fn([&Tensor; N]) -> Result<Tensor>,
@@ -142,13 +139,12 @@ fn check<const N: usize>(
     Ok(())
 }
 
-/// With a smaller difference, the slope of an f32 is mostly rounding.
+/// With a smaller `eps`, a slope in f32 is mostly rounding error.
 const LEAST_EPS_OF_F32: f64 = 1e-4;
 
-/// A Jacobian: a row for each element of the input.
+/// One row per element of the input.
 type Jacobian = Vec<Vec<f64>>;
 
-/// The slopes of the result, by finite differences.
 fn numerical<const N: usize>(
     func: &CheckedFunction<'_, N>,
     inputs: [&Tensor; N],
@@ -162,7 +158,7 @@ fn numerical<const N: usize>(
         let mut values = values.clone();
         values[element] += distance;
         let changed = Tensor::from_slice(&values, sizes)?.to((device, dtype))?;
-        // The distance that remains after rounding.
+        // The step that remains after rounding.
         let moved = numbers(&changed)?[element];
         let mut inputs = inputs;
         inputs[index] = &changed;
@@ -179,7 +175,6 @@ fn numerical<const N: usize>(
     Ok(rows)
 }
 
-/// The gradients of every element of the result.
 #[track_caller]
 fn analytical(output: &Tensor, input: &Tensor) -> Result<Jacobian> {
     let (columns, rows) = (output.numel(), input.numel());
@@ -222,7 +217,6 @@ fn compare(
     .into())
 }
 
-/// The elements of a tensor in row-major order.
 fn numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     tensor.detach().to(DType::F64)?.to_vec()
 }

@@ -1,5 +1,4 @@
-//! Autograd methods of tensors: whether operations are recorded, what made the tensor, and its accumulated
-//! gradient.
+//! Autograd methods of tensors: `requires_grad`, `grad_fn` and the accumulated gradient.
 
 use std::sync::Arc;
 
@@ -10,14 +9,14 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Whether operations on this tensor are recorded.
+    /// Returns whether operations on this tensor are recorded (`Tensor.requires_grad`).
     pub fn requires_grad(&self) -> bool {
         self.has_history()
     }
 
-    /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
+    /// Sets whether operations on this leaf are recorded (`Tensor.requires_grad_`). Returns the same tensor.
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
-        // Also checked for a tensor that is already a leaf because its gradient was set first.
+        // A tensor may already be a leaf without `requires_grad` if its gradient was set first.
         if requires_grad && !self.dtype().is_floating_point() {
             return Err(AutogradError::RequiresGradDType.into());
         }
@@ -36,7 +35,7 @@ impl Tensor {
         Ok(self.clone())
     }
 
-    /// Like [`requires_grad_`](Self::requires_grad_) for a new tensor, for which PyTorch's error has another text.
+    /// Like [`requires_grad_`](Self::requires_grad_), with PyTorch's error text for a new tensor.
     pub(crate) fn requiring_grad(&self) -> Result<Tensor> {
         match self.dtype().is_floating_point() {
             true => self.requires_grad_(true),
@@ -44,12 +43,12 @@ impl Tensor {
         }
     }
 
-    /// Whether the user made this tensor, rather than a recorded operation. Gradients accumulate in leaves.
+    /// Returns whether this tensor is a leaf: not the result of a recorded operation. Gradients accumulate in leaves.
     pub fn is_leaf(&self) -> bool {
         !matches!(self.history(), History::Node(_))
     }
 
-    /// The name of the recorded operation that made this tensor ("MulBackward0").
+    /// Returns the name of this tensor's node (`MulBackward0`).
     pub fn grad_fn(&self) -> Option<&'static str> {
         match self.history() {
             History::Node(node) => Some(node.name()),
@@ -57,7 +56,7 @@ impl Tensor {
         }
     }
 
-    /// The gradient accumulated so far (`Tensor.grad`). Only leaves have one.
+    /// Returns the accumulated gradient (`Tensor.grad`). Only leaves have one.
     pub fn grad(&self) -> Option<Tensor> {
         match self.history() {
             History::Leaf(leaf) => leaf.grad(),
@@ -65,7 +64,7 @@ impl Tensor {
         }
     }
 
-    /// Replaces the gradient, or clears it with `None`. It must have this tensor's shape, dtype and device.
+    /// Replaces the gradient; `None` clears it. The gradient must match the tensor's shape, dtype and device.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad {
             if grad.sizes() != self.sizes() {
@@ -95,9 +94,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// Calls `hook` with this leaf's gradient each time backward has added to it
-    /// (`Tensor.register_post_accumulate_grad_hook`). PyTorch also calls it when nothing was added because the leaf
-    /// was frozen after the forward pass.
+    /// Calls `hook` with this leaf's gradient after each accumulation (`Tensor.register_post_accumulate_grad_hook`).
+    /// PyTorch also calls it for a leaf that was frozen after the forward pass.
     pub fn register_post_accumulate_grad_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,

@@ -1,15 +1,15 @@
-//! Automatic differentiation: a graph recorded while operations run, walked backwards by `backward`.
+//! Automatic differentiation: operations record a graph, and `backward` walks it in reverse.
 //!
-//! - `function`: differentiable operations, with forward and backward side by side.
-//! - `saved`: the tensors saved for the backward pass.
-//! - `graph`: the recorded nodes, and the leaves, where gradients end.
+//! - `function`: differentiable operations, forward beside backward.
+//! - `saved`: saved tensors.
+//! - `graph`: nodes, edges and leaves.
 //! - `gradient`: the autograd methods of tensors.
 //! - `engine`: the backward pass.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
-//! - `reach`: the leaves a result was computed from.
+//! - `reach`: the leaves behind a result.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
-//! - `checkpoint`: recomputing activations instead of saving them.
-//! - `gradcheck`: gradients compared with finite differences.
+//! - `checkpoint`: recomputes activations instead of saving them.
+//! - `gradcheck`: compares gradients with finite differences.
 
 mod checkpoint;
 mod engine;

@@ -1,5 +1,4 @@
-//! Grad modes: whether operations are recorded. A mode belongs to a thread and is changed for the length of a
-//! closure.
+//! Grad modes of the thread: `no_grad`, `enable_grad` and `inference_mode`.
 
 pub(crate) use crate::thread::Mode;
 use crate::thread::{OfThread, Part, TensorContext};
@@ -9,7 +8,6 @@ impl Mode {
         TensorContext::read(|context| context.mode)
     }
 
-    /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
     fn run<R>(self, scope: impl FnOnce() -> R) -> R {
         let _left = self.enter();
         scope()
@@ -20,8 +18,7 @@ impl Mode {
     }
 }
 
-/// Records nothing inside `scope`: results do not require grad, so nothing is kept for a backward pass
-/// (`torch.no_grad`).
+/// Runs `scope` without recording: results do not require grad, and no tensors are saved (`torch.no_grad`).
 ///
 /// ```
 /// # use todevice::{Tensor, no_grad};
@@ -34,30 +31,29 @@ pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode::current().without_grad().run(scope)
 }
 
-/// Records operations again inside a `no_grad` scope (`torch.enable_grad`).
+/// Runs `scope` with recording, even inside `no_grad` (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: true, ..Mode::current() }.run(scope)
 }
 
-/// Like [`no_grad`]; moreover, tensors made in `scope` can never take part in a recorded computation
+/// Like [`no_grad`], but tensors created in `scope` can never take part in a recorded operation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: false, inference: true }.run(scope)
 }
 
-/// Whether operations on this thread are recorded now (`torch.is_grad_enabled`).
+/// Returns whether grad mode is on (`torch.is_grad_enabled`).
 pub fn is_grad_enabled() -> bool {
     Mode::current().grad
 }
 
-/// Whether operations on tensors that require grad get a node. In inference mode they do not, even in
-/// [`enable_grad`].
+/// Returns whether operations are recorded: never in inference mode, even inside [`enable_grad`].
 pub(crate) fn is_recording() -> bool {
     let Mode { grad, inference } = Mode::current();
     grad && !inference
 }
 
-/// Whether this thread is in [`inference_mode`] now.
+/// Returns whether inference mode is on (`torch.is_inference_mode_enabled`).
 pub fn is_inference_mode_enabled() -> bool {
     Mode::current().inference
 }

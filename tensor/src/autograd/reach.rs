@@ -1,16 +1,13 @@
-//! The leaves that a result was computed from, which a backward pass through it would reach.
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::graph::{History, Leaf, Node};
 use crate::tensor::Tensor;
 
-/// The leaves of a graph, by address.
 pub(crate) struct Reach(HashSet<*const Leaf>);
 
 impl Reach {
-    /// Finds the leaves that the gradient of `output` would reach.
+    /// Collects the leaves that the gradient of `output` reaches.
     pub(crate) fn of(output: &Tensor) -> Reach {
         let (mut leaves, mut seen) = (HashSet::new(), HashSet::new());
         let mut ahead: Vec<Arc<Node>> = Vec::new();
@@ -26,7 +23,6 @@ impl Reach {
         Reach(leaves)
     }
 
-    /// Whether the backward pass would reach this leaf.
     pub(crate) fn has(&self, leaf: &Tensor) -> bool {
         leaf.history().leaf().is_some_and(|leaf| self.0.contains(&Arc::as_ptr(leaf)))
     }

@@ -1,4 +1,4 @@
-//! Stand-ins: temporary per-thread substitutes for the tensors of a module's parameters and buffers.
+//! Stand-ins: temporary per-thread substitutes for a module's parameters and buffers.
 
 use std::iter;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -7,10 +7,9 @@ use crate::lock::lock;
 use crate::tensor::Tensor;
 use crate::thread::{OfThread, Part, Restore, StandIns, TensorContext};
 
-/// The cell in which a parameter or buffer keeps its tensor.
 pub(crate) type Cell = Arc<RwLock<Tensor>>;
 
-/// The tensors that stand for those of cells in a scope, and those of the scope around it.
+/// The stand-ins of one scope, and the enclosing scope.
 struct StandInScope {
     cells: Mutex<Vec<(Cell, Tensor)>>,
     around: Option<Arc<StandInScope>>,
@@ -24,12 +23,11 @@ fn current() -> Option<Arc<StandInScope>> {
     TensorContext::read(|context| innermost(&context.stand_ins))
 }
 
-/// The scopes from this one outward.
 fn scopes(innermost: &Option<Arc<StandInScope>>) -> impl Iterator<Item = &Arc<StandInScope>> {
     iter::successors(innermost.as_ref(), |scope| scope.around.as_ref())
 }
 
-/// The tensor of a cell, or what stands for it: of the innermost scope that has one, the one named last.
+/// Returns the stand-in for a cell, or the cell's tensor. The innermost scope wins; within a scope, the last entry.
 pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
     let of_scope = |scope: &Arc<StandInScope>| {
         let cells = lock(&scope.cells);
@@ -38,12 +36,12 @@ pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
     scopes(&current()).find_map(of_scope).unwrap_or_else(|| lasting(cell))
 }
 
-/// The tensor of the cell itself.
+/// Returns the cell's tensor, without stand-ins.
 pub(crate) fn lasting(cell: &Cell) -> Tensor {
     cell.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Replaces the current stand-in for a cell's tensor. Returns false if there is none.
+/// Replaces the current stand-in of a cell. Returns false if it has none.
 pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
     let in_scope = |scope: &Arc<StandInScope>| {
         let mut cells = lock(&scope.cells);
@@ -53,7 +51,7 @@ pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
     scopes(&current()).find_map(in_scope).is_some()
 }
 
-/// The same stand-ins, which stay as they are if others are put in their places.
+/// Copies the stand-ins, so that later replacements do not affect the copy.
 pub(crate) fn copy(stand_ins: &StandIns) -> StandIns {
     let Some(innermost) = innermost(stand_ins) else { return StandIns(None) };
     let of_scope = |scope: &Arc<StandInScope>| lock(&scope.cells).clone();
@@ -62,7 +60,7 @@ pub(crate) fn copy(stand_ins: &StandIns) -> StandIns {
     StandIns(Some(Arc::new(StandInScope { cells: Mutex::new(cells.concat()), around: None })))
 }
 
-/// Lets tensors stand for those of the cells, beside those that do, until the guard is dropped.
+/// Adds stand-ins to those in effect, until the guard is dropped.
 pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Restore<StandIns> {
     let cells = Mutex::new(cells.into_iter().collect());
     StandIns(Some(Arc::new(StandInScope { cells, around: current() }))).enter()

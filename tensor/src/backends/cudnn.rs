@@ -1,4 +1,4 @@
-//! `torch.backends.cudnn`: settings for convolutions on a GPU.
+//! `torch.backends.cudnn`: settings of convolutions on a GPU.
 
 use crate::flags::Backends;
 pub use crate::flags::Flags;
@@ -20,39 +20,38 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Whether cuDNN is used (default: true).
+    /// Returns whether cuDNN is used (default: true).
     enabled, set_enabled: bool;
-    /// Whether the fastest algorithm is found by benchmarking (default: false).
+    /// Returns whether benchmarking selects the fastest algorithm (default: false).
     ///
-    /// The first convolution of each kind then takes the additional time of all the others that are tried, and the
-    /// memory of the one that needs most. A kind is a pass (forward, gradient of the input, gradient of the
-    /// weight), a dtype, and all sizes: with inputs of many different sizes the search never ends.
+    /// The first convolution of each kind then takes the time of all tried algorithms, and the memory of the largest. A
+    /// kind is a pass (forward, input gradient, weight gradient), a dtype, and all sizes. With many different input
+    /// sizes the search never ends.
     benchmark, set_benchmark: bool;
-    /// Whether only algorithms that give bitwise the same results in every run are used (default: false).
+    /// Returns whether only bitwise reproducible algorithms are used (default: false).
     deterministic, set_deterministic: bool;
-    /// Whether f32 operands may be rounded to TF32 (default: *true*, unlike for matrix products).
+    /// Returns whether f32 operands may be rounded to TF32 (default: *true*, unlike for matrix products).
     allow_tf32, set_allow_tf32: bool;
-    /// The number of algorithms that benchmark mode tries; 0 means all (default: 10).
+    /// Returns the number of algorithms that benchmarking tries; 0 means all (default: 10).
     benchmark_limit, set_benchmark_limit: usize;
 }
 
-/// Whether the GPUs of this machine have cuDNN. A simulated GPU's cuDNN is simulated.
+/// Returns whether this machine has cuDNN. On simulated GPUs it is simulated.
 pub fn is_available() -> bool {
     version().is_some()
 }
 
-/// The version of cuDNN, such as 91900 for 9.19.0 (`torch.backends.cudnn.version()`).
+/// Returns the version of cuDNN: 91900 for 9.19.0 (`torch.backends.cudnn.version()`).
 pub fn version() -> Option<usize> {
     Machine::current().cuda()?.cudnn_version()
 }
 
-/// The current flags.
+/// Returns the current flags.
 pub fn current() -> Flags {
     HostContext::backends(|flags| flags.cudnn)
 }
 
-/// Runs `scope` with other flags (`torch.backends.cudnn.flags`). The flags belong to the machine, so its other
-/// threads see them too.
+/// Runs `scope` with other flags, which affect all threads of the machine (`torch.backends.cudnn.flags`).
 ///
 /// ```
 /// use todevice::backends::cudnn;
@@ -72,7 +71,6 @@ pub fn flags<R>(flags: Flags, scope: impl FnOnce() -> R) -> R {
     scope()
 }
 
-/// Sets all flags, and returns the previous ones.
 fn set(flags: Flags) -> Flags {
     HostContext::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
 }

@@ -1,6 +1,4 @@
-//! `torch.backends`: what the libraries behind operations may trade for speed, and settings for reproducible results.
-//!
-//! The flags belong to the machine, like all state that PyTorch keeps per process.
+//! `torch.backends`: settings for speed and reproducibility, per machine (in PyTorch, per process).
 
 pub mod cudnn;
 
@@ -9,25 +7,24 @@ use crate::host_context::HostContext;
 
 /// `torch.backends.cuda`
 pub mod cuda {
-    /// Whether this crate was compiled with support for NVIDIA GPUs (`torch.backends.cuda.is_built`): true
-    /// everywhere but in a web page. [`is_available`](crate::cuda::is_available) tells whether there is a GPU.
+    /// Returns whether this crate supports NVIDIA GPUs (`torch.backends.cuda.is_built`): everywhere except in a web
+    /// page. [`is_available`](crate::cuda::is_available) checks for a GPU.
     pub fn is_built() -> bool {
         cfg!(not(target_family = "wasm"))
     }
 
-    /// `torch.backends.cuda.matmul`: settings for matrix products by cuBLAS.
+    /// `torch.backends.cuda.matmul`: settings of cuBLAS.
     pub mod matmul {
         use super::super::{
             Float32MatmulPrecision, get_float32_matmul_precision, set_float32_matmul_precision,
         };
 
-        /// Whether a GPU with suitable tensor cores may round the operands of f32 products to TF32 (default: false).
+        /// Returns whether tensor cores may round the operands of f32 matrix products to TF32 (default: false).
         pub fn allow_tf32() -> bool {
             get_float32_matmul_precision() != Float32MatmulPrecision::Highest
         }
 
-        /// Allows or forbids TF32. With TF32, large products become faster, and about three digits are correct
-        /// instead of six.
+        /// Allows or forbids TF32. It makes large matrix products faster, with three correct digits instead of six.
         pub fn set_allow_tf32(allow: bool) {
             set_float32_matmul_precision(match allow {
                 true => Float32MatmulPrecision::High,
@@ -47,15 +44,12 @@ pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
     HostContext::backends(|flags| flags.matmul_precision = precision);
 }
 
-/// Requests results that are the same in every run (`torch.use_deterministic_algorithms`).
+/// Makes results equal in every run (`torch.use_deterministic_algorithms`).
 ///
-/// PyTorch then rejects operations that have no deterministic version. Here every operation has one and, except for
-/// convolutions, no other: sums on a GPU are computed in a fixed order, without atomic additions. So this setting
-/// makes convolutions use deterministic algorithms, as with [`cudnn::set_deterministic`], and
-/// [`Tensor::empty`](crate::Tensor::empty) fill its memory with NaN or the largest integer, so that leftover values
-/// cannot become part of a result.
-///
-/// Also set a seed: [`manual_seed`](crate::manual_seed).
+/// PyTorch then rejects operations without a deterministic version. Here all operations except convolutions are always
+/// deterministic: sums on a GPU have a fixed order, without atomic additions. This setting selects deterministic
+/// convolutions, like [`cudnn::set_deterministic`], and makes [`Tensor::empty`](crate::Tensor::empty) fill its memory
+/// with NaN or the largest integer. Also set a seed: [`manual_seed`](crate::manual_seed).
 pub fn use_deterministic_algorithms(mode: bool) {
     HostContext::backends(|flags| flags.deterministic_algorithms = mode);
 }

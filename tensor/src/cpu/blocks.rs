@@ -1,8 +1,6 @@
-//! How an elementwise operation walks its operands.
-//!
-//! Kernels only ever see short contiguous blocks of equal length. A contiguous operand lends slices of itself; any
-//! other one (transposed, broadcast, or the output of an in-place operation) is gathered into a block on the stack. So
-//! a kernel is one plain loop, compiled once.
+//! Access to the operands of elementwise operations. Kernels get contiguous blocks of equal length. A contiguous
+//! operand lends slices. Any other operand (transposed, broadcast, or the output of an in-place operation) is gathered
+//! into a block on the stack. So a kernel is one plain loop, compiled once.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,10 +10,10 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, Output, TwinResult};
 use crate::shape::{Layout, MAX_DIMS};
 
-/// The number of elements a kernel sees at a time: small enough for three blocks to stay in the L1 cache.
+/// The number of elements in a block, so that three blocks fit in the L1 cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// The elements of a layout in logical order, as few strided runs through memory as possible.
+/// The elements of a layout in logical order, in as few strided runs as possible.
 pub(crate) struct Runs {
     ndim: usize,
     sizes: [usize; MAX_DIMS],
@@ -29,19 +27,16 @@ impl Runs {
         Runs { ndim: ndim.max(1), sizes, strides, offset: layout.offset }
     }
 
-    /// The position of the first element, if the elements are contiguous.
     pub(crate) fn contiguous_start(&self) -> Option<usize> {
         (self.ndim == 1 && (self.strides[0] == 1 || self.sizes[0] == 1)).then_some(self.offset)
     }
 
-    /// How the `length` elements from `start` on lie in memory.
     #[inline(always)]
     fn block(&self, start: usize, length: usize) -> BlockAccess {
         let inner = self.ndim - 1;
         let (size, stride) = (self.sizes[inner], self.strides[inner]);
         match (inner, stride) {
             (0, 1) => BlockAccess::Contiguous(self.offset + start),
-            // A single element is contiguous, whatever its stride.
             (0, _) if size == 1 => BlockAccess::Contiguous(self.offset),
             (0, 0) => BlockAccess::Broadcast(self.offset),
             // Within one run, such as a broadcast row or a part of each row of a matrix.
@@ -52,8 +47,7 @@ impl Runs {
         }
     }
 
-    /// Calls `visit(position, stride, length)` for the runs that make up the elements
-    /// `start..start + length` in logical order.
+    /// Calls `visit(position, stride, length)` for each run of the elements `start..start + length`.
     pub(crate) fn visit(&self, start: usize, length: usize, mut visit: impl FnMut(usize, usize, usize)) {
         if length == 0 {
             return; // An empty layout has no valid position.
@@ -72,7 +66,7 @@ impl Runs {
             let run = left.min(self.sizes[inner] - index[inner]);
             visit(position, self.strides[inner], run);
             left -= run;
-            // Carry: the inner dimension is finished, so the next outer one advances, and so on.
+            // Carry: when a dimension is finished, the next outer one advances.
             position -= index[inner] * self.strides[inner];
             index[inner] = 0;
             for dim in (0..inner).rev() {
@@ -87,7 +81,6 @@ impl Runs {
         }
     }
 
-    /// Fills `block` with the elements from `start` on, in logical order.
     pub(crate) fn gather<T: Pod>(&self, values: &[T], start: usize, block: &mut [T]) {
         let mut filled = 0;
         self.visit(start, block.len(), |position, stride, length| {
@@ -106,16 +99,14 @@ impl Runs {
     }
 }
 
-/// How a block of elements is read from memory.
 enum BlockAccess {
-    /// Contiguous, from this position on.
     Contiguous(usize),
-    /// A single number, at this position, for all elements.
+    /// One number, at this position, for all elements.
     Broadcast(usize),
     Strided,
 }
 
-/// Writes `block` to the elements from `start` on: the reverse of [`Runs::gather`].
+/// Writes `block` to the elements from `start`, the reverse of [`Runs::gather`].
 pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
     let mut taken = 0;
     runs.visit(start, block.len(), |position, stride, length| {
@@ -126,14 +117,13 @@ pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &m
     });
 }
 
-/// An operand of a kernel.
 pub(crate) struct BlockReader<'a> {
-    /// `None` if the operand is the output, about to be overwritten.
+    /// `None` for the output, which is about to be overwritten.
     source: Option<(&'a [u8], Runs)>,
 }
 
 impl<'a> BlockReader<'a> {
-    /// Broadcasts the operand to the output's sizes. Inlined, because the reader is large and should be built in place.
+    /// Broadcasts the operand to the output's sizes. Inlined to build the large reader in place.
     #[inline(always)]
     pub(crate) fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a>> {
         let source = match input.bytes {
@@ -147,8 +137,7 @@ impl<'a> BlockReader<'a> {
         self.source.is_none()
     }
 
-    /// The elements from `start` on, borrowed or gathered into `scratch`, which serves only this operand. `None` for
-    /// the output.
+    /// Returns the elements from `start`, borrowed or gathered into this operand's `scratch`. `None` for the output.
     pub(crate) fn read<'b, T: Pod>(
         &'b self,
         start: usize,
@@ -168,7 +157,6 @@ impl<'a> BlockReader<'a> {
         })
     }
 
-    /// The elements from `start` on, for the given block of the output.
     fn block<'b, T: Pod, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch) -> &'b [T] {
         if self.is_output() {
             let block = scratch.take(output.len());
@@ -179,12 +167,10 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// A block on the stack, created only when an operand needs one, and reused for the following blocks.
+/// A block on the stack, created on demand and reused for later blocks.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Room for elements of the largest size.
     block: Option<[u64; BLOCK]>,
-    /// Whether the block is filled with the operand's single number.
     is_filled: bool,
 }
 
@@ -196,7 +182,6 @@ impl Scratch {
 
     fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
         if !self.is_filled {
-            // No more than needed, since most tensors are small.
             self.take(length).fill(number);
             self.is_filled = length == BLOCK;
         }
@@ -204,10 +189,8 @@ impl Scratch {
     }
 }
 
-/// Runs `share(start, out)` over parts of the output, on several threads if it pays off. If the output is contiguous,
-/// each thread gets one part.
-///
-/// `share` is `dyn`, so that this is compiled once for each type and not for each kernel.
+/// Runs `share(start, out)` over parts of the output, on several threads if that is faster. A contiguous output has one
+/// part per thread. `share` is `dyn`, so this is compiled for each type, not for each kernel.
 pub(crate) fn for_shares<O: Pod + Send>(
     output: &mut Output,
     cost: Cost,
@@ -235,7 +218,7 @@ pub(crate) fn for_blocks<O: Pod + Send>(
     });
 }
 
-/// Like [`for_shares`], for an output that is not contiguous: through a block on the stack.
+/// Like [`for_shares`], for a strided output, through a block on the stack.
 fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O])) {
     let runs = Runs::of(output.layout);
     let values: &mut [O] = bytemuck::cast_slice_mut(output.bytes);
@@ -243,13 +226,13 @@ fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O
     let numel = output.layout.numel();
     for start in (0..numel).step_by(BLOCK) {
         let out = &mut scratch[..BLOCK.min(numel - start)];
-        runs.gather(values, start, out); // An in-place operation reads its input from here.
+        runs.gather(values, start, out); // The input of an in-place operation.
         block(start, out);
         scatter(&runs, out, start, values);
     }
 }
 
-/// Functions that compute `out = kernel(a, b, …)`, element by element; operands are broadcast to the output's shape.
+/// Compute `out = kernel(a, b, …)` element by element, with operands broadcast to the output's shape.
 macro_rules! maps {
     ($($map:ident($($x:ident: $X:ident),+);)+) => {$(
         pub(crate) fn $map<$($X: Pod,)+ O: Pod + Send>(

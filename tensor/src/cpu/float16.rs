@@ -1,27 +1,23 @@
-//! Conversion between `float16` and f32 where no instruction does it, as in WebAssembly.
-//!
-//! Written without branches, so that a loop over a slice is vectorised: converting numbers one by one takes five times
-//! as long.
+//! Conversion between `float16` and f32 on processors without an instruction for it, as in WebAssembly. The code has no
+//! branches, so loops over slices are vectorised, which is five times as fast.
 
-/// The f32 with the value of a float16. A NaN becomes quiet.
+/// Converts a float16 to f32. A NaN becomes quiet.
 #[inline(always)]
 pub(super) fn widen(half: u16) -> f32 {
     let magnitude = u32::from(half & 0x7fff);
-    // An f32 with the same bits has an exponent that is 112 too small. That holds for subnormal numbers too, since the
-    // product normalises them.
+    // An f32 with these bits has an exponent that is too small by 112. The product corrects it.
     let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let quiet = if magnitude > 0x7c00 { 0x40_0000 } else { 0 };
     let bits = if magnitude < 0x7c00 { finite.to_bits() } else { magnitude << 13 | 0x7f80_0000 | quiet };
     f32::from_bits(bits | u32::from(half & 0x8000) << 16)
 }
 
-/// The nearest float16, with ties to even.
+/// Rounds to the nearest float16, with ties to even.
 #[inline(always)]
 pub(super) fn narrow(x: f32) -> u16 {
     let sign = x.to_bits() >> 16 & 0x8000;
     let magnitude = x.to_bits() & 0x7fff_ffff;
-    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
-    // correctly. A carry into the exponent is right as well, up to infinity.
+    // Adds half a step minus one bit, plus that bit if the result would be odd, so that truncation rounds correctly.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Numbers around 0.5 are spaced like subnormal float16s, so the sum rounds.

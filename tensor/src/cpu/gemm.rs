@@ -1,22 +1,22 @@
-//! Matrix products of f32 and f64 on the CPU, in our own code.
+//! Matrix products of f32 and f64 on the CPU.
 //!
-//! The idea is that of every fast matrix product (Goto and van de Geijn, 2008): a processor multiplies far faster than
-//! it reads memory, so everything that is read must be used many times before it leaves the cache. From the inside out:
+//! A processor multiplies far faster than it reads memory, so data must be used many times before it leaves the cache
+//! (Goto and van de Geijn, 2008). From the inside out:
 //!
 //! * [`kernel`]: a *tile* of C, a few rows by two vectors, stays in registers while `k` runs;
-//! * [`block`]: the strips of A and B that tiles are computed from stay in a cache while others pass them;
-//! * [`pack`]: a strip is copied if its layout does not suit the way a tile reads it;
-//! * [`threads`]: C is cut into parts, one for each thread.
+//! * [`block`]: strips of A and B stay in a cache for many tiles;
+//! * [`pack`]: a strip is copied if a tile cannot read its layout fast;
+//! * [`threads`]: C is cut into one part per thread.
 //!
-//! A browser page has a single thread, and there `alike` looks for equal rows that need not all be computed.
+//! A browser page has a single thread, so `alike` looks for equal rows there.
 //!
 //! # Reproducibility
 //!
-//! Each element of C is computed as if it were alone: its `k` products are cut into runs of [`KC`]; a run is a chain of
-//! fused multiply-adds in increasing `k`, starting at zero; the runs are added up in order. Threads, shapes, strides
-//! and vector widths do not affect this, so a given row times a given column is the same number everywhere. The only
-//! exception is a processor without fused multiply-add (WebAssembly, x86 before 2013): there the product is rounded
-//! before it is added, because fusing in software would cost a hundred times as much.
+//! Each element of C is computed independently: its `k` products are cut into runs of [`KC`]. A run is a chain of fused
+//! multiply-adds in increasing `k`, starting at zero, and the runs are added in order. Threads, shapes, strides and
+//! vector widths do not affect this, so a given row times a given column is the same number everywhere. The only
+//! exception is a processor without fused multiply-add (WebAssembly, x86 before 2013), which rounds products before
+//! adding them: fusing in software would cost a hundred times as much.
 
 #[cfg(any(target_family = "wasm", test))]
 mod alike;
@@ -30,11 +30,10 @@ pub(crate) use block::Matrix;
 use block::Product;
 use std::ops::{Add, Mul};
 
-/// Length of a run over `k`. It is part of the definition of the result, so it is the same on every machine. It was
-/// chosen so that a strip of B of that length, 128 bytes wide, fills two thirds of an L1 cache.
+/// The length of a run over `k`. It affects the result, so it is the same on every machine. A strip of B of this
+/// length, 128 bytes wide, fills two thirds of an L1 cache.
 pub(crate) const KC: usize = 256;
 
-/// The element types that [`gemm`] multiplies.
 pub(crate) trait GemmElement: sealed::Sealed {}
 impl GemmElement for f32 {}
 impl GemmElement for f64 {}
@@ -45,10 +44,10 @@ mod sealed {
     pub(crate) trait Sealed:
         bytemuck::Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self>
     {
-        /// `a · b + c`, fused where plain code can do so fast.
+        /// Computes `a · b + c`, fused if the processor can.
         fn mul_add(a: Self, b: Self, c: Self) -> Self;
 
-        /// Computes a product on this thread, with the widest vectors of the processor.
+        /// Computes a product on this thread, with the processor's widest vectors.
         ///
         /// # Safety
         /// Every element of `product` is in bounds, and nothing else accesses its C.
@@ -69,7 +68,7 @@ macro_rules! element {
             }
 
             unsafe fn run(product: &Product<Self>) {
-                // SAFETY: the processor has the instructions, as just detected; the rest is the caller's promise.
+                // SAFETY: the processor has the detected instructions; the rest is the caller's promise.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -116,14 +115,14 @@ unsafe fn run_portable<V: kernel::Vector>(product: &Product<V::Element>) {
     }
 }
 
-/// `c = a · b`, or `c += a · b` to accumulate.
+/// Computes `c = a · b`, or `c += a · b` to accumulate.
 ///
-/// `a` is `m`×`k` and `b` is `k`×`n`, given by row and column strides in elements, so a transpose is free and a stride
-/// of 0 repeats. `c` is `m`×`n`, row-major and contiguous.
+/// `a` is `m`×`k` and `b` is `k`×`n`, with row and column strides in elements, so a transpose is free and a stride of 0
+/// repeats. `c` is `m`×`n`, row-major and contiguous.
 ///
 /// # Panics
-/// If a slice is too short for its shape, or if the length of `c` does not exactly match its shape.
-#[allow(clippy::too_many_arguments)] // the signature of every matrix product since BLAS
+/// If a slice is too short for its shape, or if the length of `c` does not match its shape.
+#[allow(clippy::too_many_arguments)] // The usual signature of BLAS.
 pub(crate) fn gemm<T: GemmElement>(
     m: usize,
     n: usize,
@@ -152,7 +151,7 @@ pub(crate) fn gemm<T: GemmElement>(
     if !accumulate {
         let matrices = [(a, a_strides), (b, b_strides)];
         return alike::compute([m, n, k], matrices, c, |m, n, c| {
-            // SAFETY: the asserts above; it is the same product, or one row or column of it.
+            // SAFETY: the asserts above; this is the product, or one row or column of it.
             unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, false) }
         });
     }
@@ -160,10 +159,10 @@ pub(crate) fn gemm<T: GemmElement>(
     unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, accumulate) }
 }
 
-/// [`gemm`] for slices that were checked.
+/// [`gemm`] for checked slices.
 ///
 /// # Safety
-/// The slices are as long as shapes and strides require, and none is empty.
+/// The slices are as long as shapes and strides require, and not empty.
 #[allow(clippy::too_many_arguments)]
 unsafe fn checked<T: GemmElement>(
     m: usize,
@@ -180,8 +179,7 @@ unsafe fn checked<T: GemmElement>(
     let b = Matrix { start: b.as_ptr(), strides: b_strides };
     let c = c.as_mut_ptr();
     let product = if n == 1 {
-        // Vectors run along the rows of C. In a single column the rows are too short, so it is computed as the single
-        // row Cᵀ = Bᵀ·Aᵀ, which has the same memory layout.
+        // Vectors run along the rows of C. A single column is computed as the row Bᵀ·Aᵀ, in the same memory layout.
         Product { m: 1, n: m, k, a: b.transposed(), b: a.transposed(), c, c_stride: m, accumulate }
     } else {
         Product { m, n, k, a, b, c, c_stride: n, accumulate }
@@ -195,7 +193,7 @@ unsafe fn checked<T: GemmElement>(
     }
 }
 
-/// The offset of the last element of a matrix that is at least one by one.
+/// The offset of the last element of a matrix that is not empty.
 fn last_element(shape: [usize; 2], strides: [usize; 2]) -> usize {
     let along = |axis: usize| (shape[axis] - 1).checked_mul(strides[axis]);
     let offset = along(0).zip(along(1)).and_then(|(rows, columns)| rows.checked_add(columns));
@@ -206,7 +204,7 @@ fn last_element(shape: [usize; 2], strides: [usize; 2]) -> usize {
 mod tests {
     use super::*;
 
-    /// The definition at the top of the file, one element after another.
+    /// The definition at the top of the file.
     #[allow(clippy::too_many_arguments)]
     fn naive<T: GemmElement>(
         [m, n, k]: [usize; 3],
@@ -237,7 +235,6 @@ mod tests {
         }
     }
 
-    /// Whether [`gemm`] fuses on this machine.
     fn fuses() -> bool {
         #[cfg(target_arch = "x86_64")]
         return is_x86_feature_detected!("fma");
@@ -253,7 +250,6 @@ mod tests {
         if fuses() { f64::mul_add } else { |a, b, c| a * b + c }
     }
 
-    /// Numbers between -0.5 and 0.5 whose products round.
     fn numbers(count: usize, seed: usize) -> Vec<f32> {
         (0..count).map(|i| ((i + 1) * (7919 + 2 * seed) % 10007) as f32 / 10007.0 - 0.5).collect()
     }
@@ -276,7 +272,6 @@ mod tests {
         assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?} {accumulate}");
     }
 
-    /// Both row-major, then either and both transposed.
     fn check_forms(shape: [usize; 3], accumulate: bool) {
         let [m, n, k] = shape;
         for a_strides in [[k, 1], [1, m]] {
@@ -288,7 +283,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition_at_the_edges_of_tiles() {
-        // Heights of tiles are 3, 4, 6 and 8; widths are 4 to 32.
+        // Tiles are 3, 4, 6 and 8 rows high, and 4 to 32 columns wide.
         for m in [0, 1, 2, 3, 4, 5, 7, 8, 9, 17] {
             for n in [0, 1, 2, 7, 15, 16, 17, 31, 32, 33, 65] {
                 for k in [0, 1, 2, 9] {
@@ -346,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Also the vectors that this machine would not choose.
+    /// Includes vectors that this machine would not choose.
     #[test]
     fn agrees_with_the_definition_with_every_kind_of_vector() {
         type Run = unsafe fn(&Product<f32>);
@@ -368,7 +363,7 @@ mod tests {
                     let b = Matrix { start: b, strides: b_strides };
                     let product =
                         Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
-                    // SAFETY: the processor has the instructions; shapes and strides are those of the slices.
+                    // SAFETY: the processor has the instructions; shapes and strides match the slices.
                     unsafe { run(&product) };
                     assert_eq!(bits(&c), bits(&expected), "{shape:?} {a_strides:?} {b_strides:?}");
                 }
@@ -386,7 +381,7 @@ mod tests {
                 let a = Matrix { start: a.as_ptr(), strides: [k, 1] };
                 let b = Matrix { start: b.as_ptr(), strides: [n, 1] };
                 let product = Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
-                // SAFETY: shapes and strides are those of the slices.
+                // SAFETY: shapes and strides match the slices.
                 unsafe { threads::run_on(threads, product) };
                 bits(&c)
             });
@@ -394,7 +389,6 @@ mod tests {
         }
     }
 
-    /// The same row times the same column, at another place in a product of another shape.
     #[test]
     fn gives_the_same_bits_wherever_an_element_stands() {
         let (m, n, k) = (37, 75, 600);
@@ -421,7 +415,7 @@ mod tests {
             for j in 0..n {
                 let value = c[i * n + j];
                 match (i, j) {
-                    (3, _) | (10, 34) => assert!(value.is_nan()), // 0 · ∞ is NaN
+                    (3, _) | (10, 34) => assert!(value.is_nan()), // 0 · ∞ is NaN.
                     (_, 34) => assert_eq!(value, f32::INFINITY),
                     (10, _) => assert_eq!(value, 19.0),
                     _ => assert_eq!(value, 20.0),

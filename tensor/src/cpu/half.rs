@@ -1,10 +1,9 @@
-//! The kernels of half types (`torch.float16`, `torch.bfloat16`): the f32 kernels, between two conversions.
+//! The kernels of half types (`torch.float16`, `torch.bfloat16`): the f32 kernels between two conversions.
 //!
-//! Nothing is computed in 16 bits, here or in PyTorch: an operation takes its numbers as f32 and rounds its result
-//! once. So only the kernels that move elements are written for half types. Any other kernel is the f32 one with other
-//! types in memory ([`KernelDef::of_f32`]), and its twin runs on converted operands: block by block for elementwise
-//! kernels, else on the whole operands. Where that takes too much memory, a twin is written for every type and converts
-//! one row at a time ([`Stored`]).
+//! As in PyTorch, nothing is computed in 16 bits: an operation computes in f32 and rounds its result once. So only
+//! kernels that move elements are written for half types. Any other kernel is the f32 kernel with other types in memory
+//! ([`KernelDef::of_f32`]), and its twin runs on converted operands: block by block for elementwise kernels, else on
+//! whole operands. Where that takes too much memory, a twin converts one row at a time ([`Stored`]).
 
 use std::sync::OnceLock;
 
@@ -25,7 +24,6 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, TwinError, TwinResult};
 use crate::shape::Layout;
 
-/// The twin of a kernel for half types: the f32 twin between two conversions.
 pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
     let kernel = args.kernel;
     let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
@@ -35,10 +33,8 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
     }
 }
 
-/// The maximum number of inputs that can be converted block by block.
 const MOST_INPUTS: usize = 4;
 
-/// The types of the inputs, and those of the outputs.
 fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     let mut operands = [SmallVec::new(), SmallVec::new()];
     for parameter in kernel.parameters {
@@ -51,8 +47,6 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     operands
 }
 
-// --------------------------------------------------------------------------------------------- block by block
-
 fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
     match writes[0].size() {
@@ -63,7 +57,7 @@ fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>)
     }
 }
 
-/// Like [`in_blocks`], where an element of the output is as large as an `O`.
+/// Like [`in_blocks`], for an output whose elements have the size of `O`.
 fn in_blocks_of<O: Pod + Send>(
     reads: &[DType],
     written: DType,
@@ -111,7 +105,6 @@ fn in_blocks_of<O: Pod + Send>(
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Room for a block, both as gathered and in f32.
 #[derive(Default)]
 struct Widened {
     gathered: Scratch,
@@ -119,7 +112,7 @@ struct Widened {
 }
 
 impl Widened {
-    /// The elements from `start` on, contiguous, with half types as f32. `None` for the output.
+    /// Returns contiguous elements from `start`, with half types as f32. `None` for the output.
     fn read<'b>(
         &'b mut self,
         dtype: DType,
@@ -142,8 +135,6 @@ impl Widened {
         Some(bytemuck::cast_slice(floats))
     }
 }
-
-// ------------------------------------------------------------------------------------------------ as a whole
 
 fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
@@ -181,7 +172,6 @@ fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>
     Ok(())
 }
 
-/// An operand in f32.
 struct Wide {
     floats: Vec<f32>,
     layout: Layout,
@@ -206,7 +196,6 @@ impl Wide {
         Input { bytes: Some(bytemuck::cast_slice(&self.floats)), layout: &self.layout }
     }
 
-    /// Rounds the numbers to the output they stand in for.
     fn write(&self, dtype: DType, output: &mut Output) -> Result<()> {
         let halves: &mut [u16] = bytemuck::cast_slice_mut(output.bytes);
         // The kernel must not write between the elements.
@@ -226,18 +215,16 @@ impl Wide {
     }
 }
 
-/// Whether the memory that the elements span is mostly elements, so that it is converted as a whole.
+/// Whether most of the memory that the elements span belongs to them, so that all of it is converted.
 fn is_mostly_dense(layout: &Layout) -> bool {
     layout.reach() <= 2 * layout.distinct()
 }
 
-// ---------------------------------------------------------------------------------------------- row by row
-
-/// Elements as stored in memory, for twins that process one row at a time.
+/// Elements in memory, for twins that process one row at a time.
 pub(crate) trait Stored: Memory<Math: Float + Element + Pod> {
-    /// A row as numbers: the row itself, or, for half types, its conversion in `room`.
+    /// Returns a row as numbers: the row, or, for half types, its conversion in `room`.
     fn read<'a>(row: &'a [Self], room: &'a mut Vec<Self::Math>) -> &'a [Self::Math];
-    /// Writes the numbers that `make` computes, directly to the row or, for half types, to `room` first.
+    /// Writes the numbers that `make` computes, directly or, for half types, through `room`.
     fn write(row: &mut [Self], room: &mut Vec<Self::Math>, make: impl FnOnce(&mut [Self::Math]));
 }
 
@@ -267,19 +254,14 @@ macro_rules! stored {
 }
 stored!(f32, f64; f16, bf16);
 
-// ----------------------------------------------------------------------------------------------- conversions
-
-/// The twin of the kernel that converts half types to f32.
 pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))
 }
 
-/// The twin of the kernel that converts f32 to half types.
 pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<f32, u16>(args, Cost::Cheap, |floats, halves| narrow(H::DTYPE, floats, halves))
 }
 
-/// The elements as f32, in newly allocated memory.
 pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     let mut floats = reserve(halves.len())?;
     floats.resize(halves.len(), 0.0);
@@ -290,7 +272,6 @@ pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     Ok(floats)
 }
 
-/// [`narrow`], on several threads if it pays off.
 pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     let (threads, share) = shares(halves.len());
     for_pieces(threads, halves, share, &|i, halves| {
@@ -298,7 +279,6 @@ pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     });
 }
 
-/// The number of threads that share the elements, and the number of elements for each.
 fn shares(elements: usize) -> (usize, usize) {
     let threads = threads_for(elements, Cost::Cheap.smallest_parallel());
     (threads, elements.div_ceil(threads))
@@ -314,7 +294,7 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
     match dtype {
         #[cfg(target_family = "wasm")]
         DType::F16 => floats.iter_mut().zip(halves).for_each(|(float, half)| *float = float16::widen(*half)),
-        // A single instruction for eight elements, where the processor has it.
+        // A single instruction for eight elements, if the processor has it.
         #[cfg(not(target_family = "wasm"))]
         DType::F16 => halves.reinterpret_cast::<f16>().convert_to_f32_slice(floats),
         _ => vectorized!(Costly lanes, (halves: &[bf16], floats: &mut [f32]))(
@@ -324,7 +304,7 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
     }
 }
 
-/// Rounds to the nearest half, with ties to even.
+/// Rounds to the nearest half type, with ties to even.
 fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     #[inline(always)]
     fn lanes(floats: &[f32], halves: &mut [u16]) {
@@ -341,12 +321,11 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     }
 }
 
-/// The nearest bfloat16. `bf16::from_f32` gives the same result, but mixes 16 and 32 bits, which vectorises badly.
+/// Rounds to the nearest bfloat16, like `bf16::from_f32`, which mixes 16 and 32 bits and so vectorises badly.
 #[inline(always)]
 fn bfloat16(x: f32) -> u16 {
     let bits = x.to_bits();
-    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
-    // correctly.
+    // Adds half a step minus one bit, plus that bit if the result would be odd, so that truncation rounds correctly.
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     let quiet = bits | 0x40_0000;
     let bits = if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded };

@@ -1,53 +1,48 @@
 //! `exp`, `ln`, `tanh` and similar functions, with the same bits on every machine.
 //!
-//! The `exp` of the C library, of a browser and of CUDA differ in the last digit, and a training run magnifies such a
-//! difference into another loss curve. The f32 functions here are therefore our own and rely only on what IEEE 754
-//! defines to the last bit: `+ - * /`, comparisons, and moves between floats and their bits. Three rules follow.
+//! The `exp` of the C library, of a browser and of CUDA differ in the last digit, and training magnifies such a
+//! difference into another loss curve. These f32 functions therefore rely only on operations that IEEE 754 defines to
+//! the last bit: `+ - * /`, comparisons, and moves between floats and their bits. Three rules follow.
 //!
-//! * Every product and every sum is rounded separately. A fused multiply-add would save a rounding, but it takes a
-//!   dozen instructions on wasm ([`mul_add`]). (Rust never fuses by itself. A CUDA port must be compiled with
-//!   `-fmad=false`, without `-ftz`, and with IEEE division.)
-//! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a slice turns
-//!   into SIMD instructions.
-//! * Each function is `inline(always)`, so that it is compiled for the instruction set of the loop around it.
+//! * Every product and every sum is rounded separately. A fused multiply-add would save a rounding, but takes a dozen
+//!   instructions on wasm ([`mul_add`]). (Rust never fuses. A CUDA port must be compiled with `-fmad=false`, without
+//!   `-ftz`, and with IEEE division.)
+//! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a slice becomes
+//!   SIMD instructions.
+//! * Each function is `inline(always)`, so it is compiled for the instruction set of the loop around it.
 //!
-//! Errors are in ulp, the distance between neighbouring floats at the exact result; a correctly rounded
-//! function has 0.5. They were measured against f64 over all 2^32 inputs. A NaN result is some NaN: its
-//! payload and sign are not part of the promise.
+//! Errors are in ulp, the distance between neighbouring floats at the exact result; a correctly rounded function has
+//! 0.5. They were measured against f64 over all 2^32 inputs. The payload and sign of a NaN result may differ.
 //!
-//! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, which is plain Rust built on the same
-//! operations: slower, because it branches, but again with the same bits everywhere. For slices of angles, sines and
-//! cosines are computed without branches ([`sin_all`]), with the same bits for every float.
+//! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, plain Rust on the same operations. It is
+//! slower, because it branches, but also has the same bits everywhere. [`sin_all`] and [`cos_all`] compute slices of
+//! angles without branches, with the same bits for every float.
 
 use crate::cpu::simd::vectorized;
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
-/// ln 2 in two parts, as fdlibm splits it. The first has only 15 significant bits, so its product with an
-/// exponent of up to 9 bits is exact; the second is the rest of ln 2.
+/// ln 2 in two parts, as fdlibm splits it. The first has 15 bits, so its product with a 9-bit exponent is exact.
 const LN2_HI: f32 = 0.693_145_75;
 const LN2_LO: f32 = 1.428_606_8e-6;
 
-/// 1.5 * 2^23. Floats of this size are 1 apart, so adding it to a small number rounds that number to the nearest
-/// integer, which then is in the low bits of the sum.
+/// 1.5 * 2^23. Floats of this size are 1 apart, so the sum with a small number has the nearest integer in its low bits.
 const TO_INTEGER: f32 = 12_582_912.0;
 
-/// `a · b + c`, rounded once.
+/// Computes `a · b + c`, rounded once.
 #[inline(always)]
 pub(crate) fn mul_add(a: f32, b: f32, c: f32) -> f32 {
     if cfg!(target_family = "wasm") { mul_add_in_f64(a, b, c) } else { a.mul_add(b, c) }
 }
 
-/// [`mul_add`] where no instruction does it. Unlike the function that Rust would call, it is vectorised.
+/// [`mul_add`] without an instruction for it. Unlike the function that Rust would call, it is vectorised.
 ///
-/// The product is exact in f64. The sum with c is rounded to odd: of the two neighbouring f64s, it takes the one whose
-/// last bit is set, which never lies half-way between two f32s. So rounding it again, to f32, gives the same result as
-/// rounding once.
+/// The product is exact in f64. The sum with c is rounded to odd: of the two neighbouring f64s, the one whose last bit
+/// is set, which is never half-way between two f32s. So rounding it again, to f32, gives the result of one rounding.
 #[inline(always)]
 fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
-    // The rounding error of the sum, exactly (Knuth's TwoSum). For an infinite or NaN sum it is NaN, and compares as
-    // false.
+    // The exact rounding error of the sum (Knuth's TwoSum). For an infinite or NaN sum it is NaN, and compares false.
     let of_c = sum - product;
     let lost = (product - (sum - of_c)) + (c - of_c);
     let even = sum.to_bits() & 1 == 0;
@@ -61,8 +56,7 @@ fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
 /// Cody and Waite's reduction: x = n ln 2 + r with |r| <= ln 2 / 2, hence e^x = 2^n e^r.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors at the end. Comparing this way
-    // round lets a NaN through.
+    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors below. A NaN stays.
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
 
@@ -72,14 +66,14 @@ pub(crate) fn exp(x: f32) -> f32 {
     let lo = n * LN2_LO;
     let r = hi - lo;
 
-    // e^r = 1 + r + r^2 q(r). This q is the minimax polynomial for the relative error of e^r, 2^-28: a
-    // linear program over 500 Chebyshev points, solved again after each coefficient was rounded to f32.
+    // e^r = 1 + r + r^2 q(r). This q is the minimax polynomial for the relative error of e^r, 2^-28: a linear program
+    // over 500 Chebyshev points, solved again after each coefficient was rounded to f32.
     let q = 0.001_382_147_1;
     let q = q * r + 0.008_368_663;
     let q = q * r + 0.041_668_255;
     let q = q * r + 0.166_665_21;
     let q = q * r + 0.499_999_94;
-    // 1 + hi is the only inexact sum here. `lost` is its exact error, added with the rest.
+    // 1 + hi is the only inexact sum here. `lost` is its exact error.
     let sum = 1.0 + hi;
     let lost = hi - (sum - 1.0);
     let power = sum + (lost + (r * r * q - lo));
@@ -90,7 +84,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     power * two_to(half) * two_to(n - half)
 }
 
-/// 2^n for -126 <= n <= 127, by writing the exponent field.
+/// Returns 2^n for -126 <= n <= 127, through the exponent field.
 #[inline(always)]
 fn two_to(n: i32) -> f32 {
     f32::from_bits(((n + 127) << 23) as u32)
@@ -101,12 +95,12 @@ fn two_to(n: i32) -> f32 {
 /// x = 2^k m with m between sqrt(1/2) and sqrt(2), hence ln x = k ln 2 + ln m.
 #[inline(always)]
 pub(crate) fn ln(x: f32) -> f32 {
-    // A subnormal has no leading bit where the lines below look for it, so scale it by 2^23 first.
+    // A subnormal has no leading bit where the next lines expect it, so scale it by 2^23 first.
     let subnormal = x < f32::MIN_POSITIVE;
     let lent = if subnormal { 23 } else { 0 };
     let normal = x * if subnormal { 8_388_608.0 } else { 1.0 };
 
-    // Float bits are ordered like the floats, so counting them from sqrt(1/2) puts the steps of k there.
+    // Float bits are ordered like floats, so counting from sqrt(1/2) puts the steps of k there.
     let k = (normal.to_bits().wrapping_sub(FRAC_1_SQRT_2.to_bits()) as i32) >> 23;
     let m = f32::from_bits(normal.to_bits().wrapping_sub((k << 23) as u32));
     let f = m - 1.0; // exact
@@ -124,13 +118,13 @@ pub(crate) fn ln(x: f32) -> f32 {
     let f2 = f * f;
     let small = f2 * f * p - 0.5 * f2;
 
-    // When k = 1 and m is near sqrt(1/2), much of k ln 2 and f cancels, so carry the error of their sum along.
+    // When k = 1 and m is near sqrt(1/2), much of k ln 2 and f cancels, so keep the error of their sum.
     let high = k * LN2_HI; // exact
     let sum = high + f;
     let lost = f - (sum - high);
     let result = sum + (lost + (small + k * LN2_LO));
 
-    // The bits of the positive finite floats, for which `result` is the logarithm, are 1 ..= 0x7f7f_ffff.
+    // The bits of the positive finite floats, for which `result` is valid, are 1 ..= 0x7f7f_ffff.
     let ordinary = x.to_bits().wrapping_sub(1) < f32::INFINITY.to_bits() - 1;
     let edge = if x < 0.0 { f32::NAN } else { x };
     let edge = if x == 0.0 { f32::NEG_INFINITY } else { edge };
@@ -140,7 +134,7 @@ pub(crate) fn ln(x: f32) -> f32 {
 /// 1 / (1 + e^-x). Largest error: 2.41 ulp.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
-    // With e^-|x| nothing overflows, and for very negative x the result goes through the subnormals to 0, like e^x.
+    // e^-|x| cannot overflow. For very negative x the result goes through the subnormals to 0, like e^x.
     let power = exp(-x.abs());
     let numerator = if x < 0.0 { power } else { 1.0 };
     numerator / (1.0 + power)
@@ -165,18 +159,16 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (if a < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The probability that a standard normal number is below x. Largest error: 1.4e-7, which is 2.4 ulp for positive x.
-/// Below −5.5 the result is 0.
+/// The cumulative distribution of the standard normal. Largest error: 1.4e-7, 2.4 ulp for x > 0. It is 0 below −5.5.
 ///
-/// The probability of being below −a falls off as e^(−a²/2); its fourth root falls off so much more slowly that a
-/// polynomial can follow it.
+/// The probability below −a falls off as e^(−a²/2). Its fourth root falls off so slowly that a polynomial can follow.
 #[inline(always)]
 pub(crate) fn normal_cdf(x: f32) -> f32 {
     let a = x.abs();
 
-    // Twice that probability is p(a)^4. This is the minimax p for a <= 5.5 and an error that is 2^-25 of the result for
+    // Twice that probability is p(a)^4. This is the minimax p for a <= 5.5 and an error of 2^-25 of the result for
     // positive x, found by least squares over 500 Chebyshev points, reweighted 60 times (Lawson). Then all coefficients
-    // but the first were moved by single bits, as long as that reduced the largest error of the computation here.
+    // but the first were moved by single bits while that reduced the largest error here.
     let p = -8.711_299e-9;
     let p = p * a + 2.732_249_4e-7;
     let p = p * a - 3.285_458_4e-6;
@@ -191,19 +183,19 @@ pub(crate) fn normal_cdf(x: f32) -> f32 {
     let p = p * a + 1.0;
     let square = p * p;
     let below = 0.5 * square * square;
-    // Comparing this way round lets a NaN through.
+    // A comparison in this direction keeps a NaN.
     let below = if a > 5.5 { 0.0 } else { below };
 
     if x < 0.0 { below } else { 1.0 - below }
 }
 
-/// The sine of any angle, however large. Largest error: 0.501 ulp.
+/// The sine of any angle. Largest error: 0.501 ulp.
 #[inline(always)]
 pub(crate) fn sin(x: f32) -> f32 {
     libm::sinf(x)
 }
 
-/// The cosine. Largest error: 0.501 ulp.
+/// The cosine of any angle. Largest error: 0.501 ulp.
 #[inline(always)]
 pub(crate) fn cos(x: f32) -> f32 {
     libm::cosf(x)
@@ -215,13 +207,12 @@ pub(crate) fn sin_all(angles: &[f32], out: &mut [f32]) {
     of_angles(vectors, sin, angles, out);
 }
 
-/// The cosine of each angle, with the bits of [`cos`].
 pub(crate) fn cos_all(angles: &[f32], out: &mut [f32]) {
     let vectors = vectorized!(Costly cos_lanes, (angles: &[f32], out: &mut [f32]));
     of_angles(vectors, cos, angles, out);
 }
 
-/// Beyond this angle, two parts of π are not enough to determine the quarter turn.
+/// Beyond this angle, two parts of π do not determine the quarter turn.
 const MOST_RADIANS: f32 = 268_435_456.0;
 
 fn of_angles(vectors: fn(&[f32], &mut [f32]), one: fn(f32) -> f32, angles: &[f32], out: &mut [f32]) {
@@ -238,7 +229,7 @@ fn sin_lanes(angles: &[f32], out: &mut [f32]) {
         let (quarters, rest) = quarter_turns(*angle);
         let size = if quarters & 1 == 0 { sin_of_eighth(rest) } else { cos_of_eighth(rest) };
         let sine = if quarters & 2 == 0 { size } else { -size };
-        // So that −0 stays −0.
+        // −0 stays −0.
         *out = if angle.abs() < 1.0 / 4096.0 { *angle } else { sine };
     }
 }
@@ -252,11 +243,11 @@ fn cos_lanes(angles: &[f32], out: &mut [f32]) {
     }
 }
 
-/// The nearest multiple of π/2 in the two lowest bits, and the distance of the angle from it, as in musl's `rem_pio2f`.
-/// For the small multiples musl uses π/2 in a single part.
+/// Returns the nearest multiple of π/2 in the two lowest bits, and the angle's distance from it, as in musl's
+/// `rem_pio2f`. For small multiples, musl uses π/2 in a single part.
 #[inline(always)]
 fn quarter_turns(angle: f32) -> (u64, f64) {
-    // Adding this leaves no room for a fraction, so the integer is in the lowest bits.
+    // The sum has no space for a fraction, so the integer is in the lowest bits.
     const ROUNDS: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
     const HIGH: f64 = 1.570_796_310_901_641_8; // the first 25 bits of π/2
     const LOW: f64 = 1.589_325_477_352_819_7e-8;
@@ -286,13 +277,13 @@ fn cos_of_eighth(x: f64) -> f32 {
     (((1.0 + z * -0.499_999_997_251_031) + w * 0.041_666_623_323_739_06) + (w * z) * r) as f32
 }
 
-/// x^y, through f64. Error: 0.5 ulp, give or take the last bits of an f64.
+/// x^y, through f64. Error: 0.5 ulp, plus or minus the last bits of an f64.
 #[inline(always)]
 pub(crate) fn powf(x: f32, y: f32) -> f32 {
     libm::pow(f64::from(x), f64::from(y)) as f32
 }
 
-/// The same functions for f64 tensors, which are rare in training: `libm`, at most a few ulp off.
+/// The same functions for f64 tensors, which are rare in training, from `libm`. They are at most a few ulp off.
 pub(crate) mod double {
     pub(crate) fn mul_add(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
@@ -345,7 +336,7 @@ pub(crate) mod double {
 mod tests {
     use super::*;
 
-    /// About a million floats of every kind and magnitude. The step is prime, so the low bits vary too.
+    /// About a million floats of every kind and magnitude. The step is prime, so the low bits vary, too.
     fn samples() -> impl Iterator<Item = f32> {
         (0..=u32::MAX).step_by(4099).map(f32::from_bits)
     }
@@ -362,8 +353,7 @@ mod tests {
             let same = ours.to_bits() == fused.to_bits() || ours.is_nan() && fused.is_nan();
             assert!(same, "{a:e} * {b:e} + {c:e}: {ours:e}, {fused:e}");
         };
-        // The product is half a unit in the last place of c, plus a little that decides: plain f64 would round to even
-        // first.
+        // The product is half an ulp of c, plus a little that decides. Plain f64 would round to even first.
         check(1.0 + 2f32.powi(-12), 2f32.powi(-24) * (1.0 - 2f32.powi(-12)), 1.0);
         check(1.0 + 2f32.powi(-12), -2f32.powi(-24) * (1.0 + 2f32.powi(-12)), 1.0 + f32::EPSILON);
         for edge in [0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
@@ -382,7 +372,7 @@ mod tests {
             let [a, b, c] = [next(), next(), next()];
             match i % 3 {
                 0 => check(f32::from_bits(a), f32::from_bits(b), f32::from_bits(c)),
-                // Numbers of similar magnitude, and short ones, whose sums lie half-way between two f32s.
+                // Numbers of similar magnitude, and short ones, whose sums are half-way between two f32s.
                 1 => check(a as i32 as f32, b as i32 as f32, c as i32 as f32 * 2f32.powi((c % 64) as i32)),
                 _ => check((a >> 19) as f32, (b >> 19) as f32, (c >> 8) as f32 * 2f32.powi((c % 32) as i32)),
             }
@@ -394,7 +384,7 @@ mod tests {
         let near = (0..200_000).map(|i| (i - 100_000) as f32 * 1e-4);
         let odd = [0.0, -0.0, 3.006105, -3.006105, 2.5e-4, 1e-38, MOST_RADIANS, f32::NAN, f32::INFINITY];
         let angles: Vec<f32> = samples().chain(near).chain(odd).collect();
-        // Blocks are either all small or not, and they end anywhere.
+        // Some blocks have only small angles, and blocks end anywhere.
         for block in angles.chunks(1021).chain(odd.chunks(1)) {
             for (all, one) in [(sin_all as fn(&[f32], &mut [f32]), sin as fn(f32) -> f32), (cos_all, cos)] {
                 let mut out = vec![0.0; block.len()];
@@ -409,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The largest error of `f` in ulp. Zeros must have the right sign, infinities and NaN must match.
+    /// The largest error of `f` in ulp. Zeros must have the right sign; infinities and NaN must match.
     fn worst(f: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
         let mut worst = 0.0;
         for x in samples() {
@@ -453,7 +443,6 @@ mod tests {
         assert_eq!([f32::INFINITY, f32::NEG_INFINITY, f32::MAX].map(normal_cdf), [1.0, 0.0, 1.0]);
     }
 
-    /// All results over the samples, folded into one number (FNV-1a).
     fn fingerprint(f: fn(f32) -> f32) -> u64 {
         samples().map(f).fold(0xcbf2_9ce4_8422_2325, |hash, result| {
             let bits = if result.is_nan() { f32::NAN.to_bits() } else { result.to_bits() };
@@ -461,7 +450,7 @@ mod tests {
         })
     }
 
-    /// The promise of this file. The numbers are from x86; every other machine must produce the same.
+    /// The hashes are from x86. Every other machine must produce the same.
     #[test]
     fn bits_are_the_same_everywhere() {
         assert_eq!(fingerprint(exp), 0x47aa_4e86_19d2_8b28, "exp");
@@ -474,7 +463,7 @@ mod tests {
         assert_eq!(fingerprint(|x| powf(x, 1.7)), 0x3a8b_d16f_8d62_a722, "powf");
     }
 
-    /// With any instructions this computer has, and any number of elements at a time.
+    /// Tests the instructions of this computer, and any number of elements at a time.
     #[test]
     fn vectors_have_the_bits_of_elements_taken_one_by_one() {
         let x: Vec<f32> = samples().collect();

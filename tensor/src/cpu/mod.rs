@@ -1,11 +1,10 @@
-//! CPU arithmetic from slices to slices: the computations of operations, without tensors.
+//! CPU arithmetic on slices: the computations of operations, without tensors.
 //!
-//! - [`simd`]: one source for vectors of every width   - [`pool`], [`parallel`], [`parts`]: threads and the sharing of
-//!   work
-//! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type, its exponentials and similar functions, half
-//!   types
+//! - [`simd`]: one source for vectors of every width
+//! - [`pool`], [`parallel`], [`parts`]: threads and their shares of the work
+//! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type
 //! - [`blocks`]: elementwise operations   - [`transpose`]: copies of transposed matrices
-//! - [`tree`]: the order in which a reduction combines its elements
+//! - [`tree`]: the order of a reduction
 //! - [`gemm`], [`tf32`]: matrix products   - [`conv`]: convolutions   - [`random`]
 
 pub(crate) mod blocks;

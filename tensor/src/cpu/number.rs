@@ -1,5 +1,3 @@
-//! Arithmetic of numbers, as kernels use it.
-
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use bytemuck::{Pod, Zeroable};
@@ -7,8 +5,7 @@ use half::{bf16, f16};
 
 use crate::dtype::Element;
 
-/// Arithmetic with the rules of tensors: integers wrap around, floats follow IEEE 754, and a NaN operand of `max` or
-/// `min` stays NaN.
+/// Arithmetic with the rules of tensors: integers wrap around, and a NaN operand of `max` or `min` wins.
 pub(crate) trait Number: Copy {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -17,7 +14,7 @@ pub(crate) trait Number: Copy {
     fn smaller(self, other: Self) -> Self;
     fn negative(self) -> Self;
     fn absolute(self) -> Self;
-    /// Not `signum`: the one of floats is 1 at 0.
+    /// Unlike the `signum` of floats, this is 0 at 0.
     fn sign(self) -> Self;
 }
 
@@ -71,7 +68,7 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// The operations of `relu`. Half types are not converted for it, since their bits are enough.
+/// The operations of `relu`. They work on the bits of half types, without a conversion.
 pub(crate) trait Rectified {
     /// The number, or 0 if it is negative. A NaN stays.
     fn rectified(self) -> Self;
@@ -98,7 +95,7 @@ macro_rules! rectified_halves {
         impl Rectified for $T {
             #[inline(always)]
             fn rectified(self) -> $T {
-                // From the number next to -0 down to minus infinity; beyond that are NaNs.
+                // The bits from just below -0 to minus infinity. NaNs are beyond.
                 let is_below = self.to_bits().wrapping_sub(0x8001) < <$T>::INFINITY.to_bits();
                 if is_below { <$T>::ZERO } else { self }
             }
@@ -113,8 +110,7 @@ macro_rules! rectified_halves {
 }
 rectified_halves!(f16, bf16);
 
-/// Operations of floats only: division, and the transcendental functions of [`math`](super::math). Generic code over
-/// this trait can use the ordinary operators.
+/// Operations of floats only: division, and the functions of [`math`](super::math). Also allows ordinary operators.
 pub(crate) trait Float:
     Number
     + Element
@@ -133,18 +129,16 @@ pub(crate) trait Float:
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     fn root(self) -> Self;
-    /// `self · factor + addend`, rounded once.
+    /// Computes `self · factor + addend`, rounded once.
     fn fused(self, factor: Self, addend: Self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
-    /// The sine of each angle; many are computed together.
     fn sin_all(angles: &[Self], out: &mut [Self]);
     fn cos_all(angles: &[Self], out: &mut [Self]);
     fn cos(self) -> Self;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn pow(self, exponent: Self) -> Self;
-    /// The probability that a standard normal number is below this one.
     fn normal_cdf(self) -> Self;
 }
 

@@ -1,7 +1,5 @@
-//! Sharing work among threads. The caller cuts an output into pieces; one function hands them out.
-//!
-//! The work on a piece is `dyn`, so that this is compiled once for each element type and not for each kernel. The
-//! assignment of pieces to threads does not change a single bit.
+//! Threads that share the pieces of an output. The work on a piece is `dyn`, so this is compiled for each element type,
+//! not for each kernel. The assignment of pieces to threads does not affect the result.
 
 use std::sync::Mutex;
 
@@ -9,8 +7,8 @@ use super::pool::{on_threads, threads_for};
 use crate::kernel::Cost;
 use crate::lock::lock;
 
-/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on `threads`
-/// threads. A thread takes the next few pieces when it has finished its last ones.
+/// Calls `work(number, piece)` for each piece of `size` elements of `out`, on `threads` threads. The last may be
+/// shorter.
 pub(crate) fn for_pieces<T: Send>(
     threads: usize,
     out: &mut [T],
@@ -22,7 +20,7 @@ pub(crate) fn for_pieces<T: Send>(
     if threads == 1 || pieces < 2 {
         return out.chunks_mut(size).enumerate().for_each(|(number, piece)| work(number, piece));
     }
-    // A delayed thread leaves the pieces it has not begun to the others.
+    // Other threads take the pieces that a delayed thread has not begun.
     let at_a_time = (pieces / (8 * threads)).max(1);
     let next = Mutex::new(out.chunks_mut(at_a_time * size).enumerate());
     let take = || lock(&next).next();
@@ -36,7 +34,7 @@ pub(crate) fn for_pieces<T: Send>(
     on_threads(threads, &help);
 }
 
-/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays off.
+/// Calls `run` with the number and the elements of each row of `out`, on several threads if that is faster.
 pub(crate) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
     for_pieces(threads_for(out.len(), Cost::Costly.smallest_parallel()), out, length, &run);
 }

@@ -1,11 +1,8 @@
-//! Outputs computed in independent parts, on all threads if there is enough work.
-
 use super::parallel::for_pieces;
 use super::pool::threads_for;
 use crate::kernel::Cost;
 
-/// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` is their total amount
-/// of work.
+/// Calls `work(number, part of a, part of b)` for each of `parts` equal parts. `elements` is the total work.
 pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -20,8 +17,7 @@ pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     });
 }
 
-/// Calls `work(number of the first part, their parts of a, their parts of b)` for the parts that a thread computes one
-/// after another, so that it can reuse its buffers from one part to the next.
+/// Calls `work(number of the first part, parts of a, parts of b)` for each thread's parts, so it can reuse its buffers.
 pub(crate) fn for_shares<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -44,7 +40,6 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     });
 }
 
-/// Like [`for_parts_of_two`], for one output.
 pub(crate) fn for_parts<T: Send>(
     out: &mut [T],
     parts: usize,
@@ -55,7 +50,6 @@ pub(crate) fn for_parts<T: Send>(
     for_parts_of_two(out, nothing, parts, elements, |part, out, _| work(part, out));
 }
 
-/// Part `i` of `parts` equal parts.
 pub(crate) fn part<T>(all: &[T], parts: usize, i: usize) -> &[T] {
     let length = all.len() / parts;
     &all[i * length..(i + 1) * length]

@@ -1,9 +1,8 @@
-//! The threads that share the work of one operation, and how long they stay awake.
+//! The threads that share the work of an operation.
 //!
-//! An idle thread sleeps, and waking it takes the system 15 µs on a quiet laptop and 100 µs or more on a virtual
-//! machine, as long as many operations take. But the next operation often follows at once. So a helper stays awake for
-//! a moment when it is done, and the thread it helped waits for it actively. Both yield to anything else that wants to
-//! run.
+//! The system wakes a sleeping thread in 15 µs on a quiet laptop and in 100 µs or more on a virtual machine, as long as
+//! many operations take. But the next operation often follows at once. So a helper stays awake for a moment after its
+//! work, and the thread it helps waits for it actively. Both yield to other threads.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +14,10 @@ use todevice_gpu::host::thread::{OfThread, ThreadContext};
 
 use super::thread::THREAD;
 
-/// How long an idle thread stays awake.
 const MOMENT: Duration = Duration::from_micros(300);
 
-/// The number of threads that a loop may use.
-///
-/// A browser page has one. So has a user's job on a thread pool: it would have to wait for its parts, and a waiting
-/// pool thread takes up other jobs of the pool meanwhile. Those would then run in the middle of an operation, under its
-/// locks and its grad mode.
+/// The number of threads that a loop may use. A browser page has one. So has a user's job on a thread pool: while it
+/// waited, its thread would run other jobs in the middle of an operation, under its locks and its grad mode.
 pub(crate) fn threads() -> usize {
     if cfg!(target_family = "wasm") || is_alone() {
         return 1;
@@ -30,11 +25,9 @@ pub(crate) fn threads() -> usize {
     1 + helpers().map_or(0, ThreadPool::current_num_threads)
 }
 
-/// The number of threads that should share the work of an operation: all of them, if the work is worth waking them for.
-///
-/// With at least a quarter of that much work, a helper that is awake and idle takes half of it. Such a helper begins
-/// within a few µs; a sleeping one takes ten times as long. For less work the number of threads is not even read,
-/// because that would start them.
+/// The number of threads for the work of an operation: all of them if the work justifies waking them. For at least a
+/// quarter of that work, a helper that is awake and idle takes half of it. It begins within a few µs, ten times faster
+/// than a sleeping one. Less work does not even read the number of threads, which would start them.
 pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     if cfg!(target_family = "wasm") || work < worth_waking / 4 {
         1
@@ -45,10 +38,9 @@ pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     }
 }
 
-/// The number of helpers that are awake and idle.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
-/// While a `Busy` exists, one helper that is awake is not idle. It is dropped even if the work panics.
+/// While a `Busy` exists, one awake helper is not idle. It is dropped even if the work panics.
 struct Busy;
 
 impl Busy {
@@ -64,18 +56,17 @@ impl Drop for Busy {
     }
 }
 
-/// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it. A pool's jobs keep
-/// all cores busy, and so do the threads that they start.
+/// Whether this thread must compute alone, because it belongs to a thread pool, or a thread of a pool waits for it. A
+/// pool's jobs, and the threads they start, keep all cores busy.
 pub(crate) fn is_alone() -> bool {
     rayon_core::current_thread_index().is_some() || ThreadContext::read(|context| context.is_alone)
 }
 
-/// Runs `help` on `threads` threads, including this one. `help` is `dyn`, so that rayon is compiled only once beneath
-/// it.
+/// Runs `help` on `threads` threads, including this one. `help` is `dyn`, so rayon is compiled once beneath it.
 pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
     let Some(pool) = helpers().filter(|_| threads > 1) else { return help() };
     let busy = AtomicUsize::new(threads - 1);
-    // Unlike `join`, an in-place scope lets a thread from outside the pool begin at once.
+    // Unlike `join`, an in-place scope lets a thread outside the pool begin at once.
     pool.in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| {
@@ -100,7 +91,7 @@ pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
 /// A job that keeps its thread awake until no other job has come for a moment.
 fn stay_awake() {
     if THREAD.with(|thread| thread.stays_awake.replace(true)) {
-        return; // It is one of the jobs that came.
+        return; // One of the jobs that came.
     }
     let mut since = Instant::now();
     IDLE.fetch_add(1, Ordering::Relaxed);
@@ -114,9 +105,8 @@ fn stay_awake() {
     THREAD.with(|thread| thread.stays_awake.set(false));
 }
 
-/// The helper threads: one fewer than `RAYON_NUM_THREADS`, or else than the number of cores, and no more than are
-/// useful. They are not part of rayon's global pool, which belongs to the program. None if there is only one core, or
-/// if threads are rationed.
+/// The helper threads: one fewer than `RAYON_NUM_THREADS` or the number of cores, up to a maximum. They are not in
+/// rayon's global pool, which belongs to the program. `None` with a single core, or if the system refuses threads.
 fn helpers() -> Option<&'static ThreadPool> {
     static HELPERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let start = || {
@@ -136,7 +126,6 @@ mod tests {
 
     use super::*;
 
-    /// The number of calls of `help`.
     fn calls(threads: usize) -> usize {
         let calls = AtomicUsize::new(0);
         on_threads(threads, &|| _ = calls.fetch_add(1, Ordering::Relaxed));
@@ -164,7 +153,6 @@ mod tests {
     #[test]
     fn a_helper_with_nothing_to_do_goes_to_sleep() {
         let Some(pool) = helpers() else { return };
-        // Other tests may keep a helper busy meanwhile.
         let all_sleep = || {
             thread::sleep(100 * MOMENT);
             !pool.broadcast(|_| THREAD.with(|thread| thread.stays_awake.get())).contains(&true)
@@ -173,14 +161,14 @@ mod tests {
         let main = thread::current().id();
         calls(2);
         let panics = || on_threads(2, &|| assert_eq!(thread::current().id(), main, "a helper"));
-        _ = catch_unwind(AssertUnwindSafe(panics)); // It stays awake as long as after any other work.
+        _ = catch_unwind(AssertUnwindSafe(panics)); // A helper that panicked stays awake, too.
         assert!((0..1000).any(|_| all_sleep()));
     }
 
     #[test]
     fn a_helper_that_is_awake_takes_half_of_what_is_not_worth_waking_it() {
         assert_eq!([threads_for(24, 100), threads_for(100, 100)], [1, threads()]);
-        // Other tests may keep it busy, or keep this thread from running for a while.
+        // Other tests may keep the helper busy, or this thread from running.
         let helps = || {
             calls(2);
             threads_for(25, 100) == 2

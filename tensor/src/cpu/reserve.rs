@@ -1,5 +1,3 @@
-//! Vectors whose allocation may fail.
-
 use crate::error::{GpuError, Result};
 
 /// Collects the values in a vector, or errors if there is not enough memory.
@@ -9,7 +7,7 @@ pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Resul
     Ok(vector)
 }
 
-/// An empty vector with room for `count` values, or an error if there is not enough memory.
+/// Returns an empty vector with capacity for `count` values, or an error if there is not enough memory.
 pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     let bytes = count.saturating_mul(size_of::<T>());

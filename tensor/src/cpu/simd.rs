@@ -1,18 +1,16 @@
-//! One source, compiled for the vector units of the computer it runs on.
+//! One source, compiled for the vector units of the computer.
 //!
-//! The compiler vectorises a plain loop, but only for the instructions that every x86-64 has. [`vectorized!`] compiles
-//! the same loop a second time with AVX2 and FMA and picks one at run time; elementwise kernels that compute more than
-//! they read are compiled a third time with AVX-512, whose vectors are twice as long. None of this reorders or fuses
-//! operations, so all versions give the same bits.
+//! The compiler vectorises a plain loop only for the instructions of every x86-64. [`vectorized!`] compiles the loop a
+//! second time with AVX2 and FMA and chooses at run time. Kernels with more computation than reads are compiled a third
+//! time with AVX-512. Operations are neither reordered nor fused, so all versions give the same bits.
 //!
-//! A browser page has one kind of vector. There such a function is compiled once, and called rather than inlined: that
-//! keeps it small, and a browser first compiles a function quickly and later optimises it, but switches to the better
-//! code only at a call.
+//! A browser page has one kind of vector. There, such a function is compiled once, and called instead of inlined. That
+//! keeps it small, and a browser switches from quickly compiled to optimised code only at a call.
 
-/// A function that calls `$lanes` (which is `#[inline(always)]`), compiled for this computer.
+/// A function that calls `$lanes`, which must be `#[inline(always)]`, compiled for this computer.
 ///
 /// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
-/// `vectorized!(Costly lanes, …)` also uses AVX-512 where available.
+/// `vectorized!(Costly lanes, …)` also uses AVX-512 if available.
 macro_rules! vectorized {
     (Cheap $lanes:path, $($signature:tt)*) => {
         $crate::cpu::simd::vectorized!($lanes, $($signature)*)

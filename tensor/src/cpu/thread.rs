@@ -1,15 +1,14 @@
-//! What a thread that computes keeps from one operation to the next.
+//! Memory that a computing thread keeps between operations.
 
 use std::cell::Cell;
 
 use bytemuck::{Pod, Zeroable};
 
-/// The unit of memory to work in, which so begins on a cache line.
+/// A unit of scratch memory, aligned to a cache line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(super) struct CacheLine([u8; 64]);
 
-/// Memory to work in.
 pub(super) type ScratchMemory = Cell<Vec<CacheLine>>;
 
 pub(super) struct ThreadScratch {
@@ -17,7 +16,7 @@ pub(super) struct ThreadScratch {
     pub(super) strips: ScratchMemory,
     /// For the parts of a convolution.
     pub(super) parts: ScratchMemory,
-    /// Whether it is a helper that waits awake for something to do.
+    /// Whether this is a helper that stays awake.
     pub(super) stays_awake: Cell<bool>,
 }
 

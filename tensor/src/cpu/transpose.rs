@@ -1,5 +1,4 @@
-//! Copies of transposed matrices. A walk along their rows would fetch a cache line for every element. Instead, a tile
-//! as wide as a line is read line by line, and written line by line.
+//! Copies of transposed matrices, in tiles: a walk along rows would fetch a cache line per element.
 
 use bytemuck::Pod;
 
@@ -11,18 +10,16 @@ use crate::shape::Layout;
 /// The side of a tile in elements: a cache line of f32s.
 const SIDE: usize = 16;
 
-/// A matrix, or a batch of them, whose columns are contiguous.
+/// A matrix, or a batch of matrices, with contiguous columns.
 struct OnItsSide {
-    /// The step from one matrix to the next.
     step: usize,
     rows: usize,
     columns: usize,
-    /// The step from one column to the next.
     stride: usize,
 }
 
 impl OnItsSide {
-    /// The matrices of a layout, if both sides are long enough for this to matter.
+    /// The matrices of a layout, if both sides are long enough to matter.
     fn of(layout: &Layout) -> Option<OnItsSide> {
         let (ndim, sizes, strides) = layout.merged_dims();
         let (step, [rows, columns], [across, stride]) = match ndim {
@@ -35,7 +32,7 @@ impl OnItsSide {
     }
 }
 
-/// Copies the input to the output if it is transposed like that. Returns whether it did.
+/// Copies the input to the output if it is such a matrix. Returns whether it did.
 pub(crate) fn copied<T: Pod + Send + Sync>(args: &mut Args<'_, '_>) -> bool {
     let (input, output) = (&args.inputs[0], &mut args.outputs[0]);
     let is_alike = input.layout.sizes() == output.layout.sizes() && output.layout.is_contiguous();
@@ -51,7 +48,6 @@ pub(crate) fn copied<T: Pod + Send + Sync>(args: &mut Args<'_, '_>) -> bool {
     true
 }
 
-/// Copies a few rows of the output.
 fn stripe<T: Pod>(values: &[T], stride: usize, columns: usize, out: &mut [T]) {
     let rows = out.len() / columns;
     let mut tile = [[T::zeroed(); SIDE]; SIDE];

@@ -1,22 +1,19 @@
 //! The order in which a reduction combines its elements.
 //!
-//! Floating-point sums depend on it, so it is part of the operation: the same on the CPU with any number of threads and
-//! in a CUDA kernel. Elements are taken in logical order, 1024 to a chunk.
+//! Floating-point sums depend on it, so it is the same on the CPU, with any number of threads, and in a CUDA kernel.
+//! Elements are taken in logical order, in chunks of 1024.
 //!
 //! - Within a chunk, lane `j` of 32 combines elements `j`, `j + 32`, `j + 64`, … in order. Then lane `j` combines with
-//!   lane `j + 16`, then with `j + 8`, `j + 4`, `j + 2`, `j + 1`, as the threads of a warp do.
+//!   lane `j + 16`, then with `j + 8`, `j + 4`, `j + 2`, `j + 1`, like the threads of a warp.
 //! - The results of the chunks are reduced in the same way, until one is left.
 //!
-//! A lane without elements takes no part. The rounding error of a sum grows with the logarithm of its length, not with
-//! the length.
+//! A lane without elements takes no part. The rounding error of a sum grows with the logarithm of its length.
 
-/// The number of elements in a chunk.
 pub(crate) const CHUNK: usize = 1024;
 
 /// The number of lanes of a chunk: the threads of a warp.
 pub(crate) const LANES: usize = 32;
 
-/// Combines the elements of one chunk.
 #[inline(always)]
 pub(crate) fn chunk<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -> T) -> T {
     let mut lanes = [identity; LANES];
@@ -43,7 +40,6 @@ pub(crate) fn chunk<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -
     lanes[0]
 }
 
-/// Combines the results of the chunks, in place.
 pub(crate) fn finish<T: Copy>(mut partials: Vec<T>, identity: T, chunk: impl Fn(&[T]) -> T) -> T {
     while partials.len() > 1 {
         partials = partials.chunks(CHUNK).map(&chunk).collect();
@@ -51,7 +47,6 @@ pub(crate) fn finish<T: Copy>(mut partials: Vec<T>, identity: T, chunk: impl Fn(
     partials.first().copied().unwrap_or(identity)
 }
 
-/// Combines all elements of a slice.
 #[inline(always)]
 pub(crate) fn all<T: Copy>(values: &[T], identity: T, combine: impl Fn(T, T) -> T + Copy) -> T {
     if values.len() <= CHUNK {

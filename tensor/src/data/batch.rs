@@ -1,4 +1,4 @@
-//! Batches as the loader sees them: where their tensors are, so that it can pin them or move them to a device.
+//! Batches as the loader sees them: containers of tensors that can be pinned or copied to a device.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,9 +9,8 @@ use crate::tensor::Tensor;
 
 /// A batch: tensors, or a type that contains some.
 ///
-/// For a type of your own without tensors, `impl Batch for Mine {}` is enough. A type with tensors implements
-/// `map_tensors`, so that `pin_memory` and [`DevicePrefetcher`](super::DevicePrefetcher) can find them (in PyTorch,
-/// a `pin_memory` method):
+/// For a type without tensors, `impl Batch for Mine {}` is enough. Others implement `map_tensors` for pinning and
+/// [`DevicePrefetcher`](super::DevicePrefetcher), as PyTorch's batches implement `pin_memory`.
 ///
 /// ```
 /// use todevice::data::Batch;
@@ -29,7 +28,7 @@ use crate::tensor::Tensor;
 /// }
 /// ```
 pub trait Batch: Sized + Send + 'static {
-    /// Returns the batch with `map` applied to each of its tensors.
+    /// Applies `map` to each tensor in the batch.
     fn map_tensors(self, map: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Self> {
         let _ = map;
         Ok(self)
@@ -101,7 +100,6 @@ impl<K: Eq + Hash + Send + 'static, B: Batch> Batch for HashMap<K, B> {
     }
 }
 
-/// Copies the batch to pinned memory.
 pub(super) fn pin<B: Batch>(batch: B) -> Result<B> {
     batch.map_tensors(&mut |tensor| tensor.pin_memory())
 }

@@ -1,11 +1,11 @@
-//! Combining samples into a batch (`default_collate`), by the type of the sample.
+//! Collation: combines samples into a batch (`default_collate`).
 
 use super::batch::Batch;
 use super::error::DataError;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// How samples of this type are combined into a batch.
+/// A sample type with a default collation.
 ///
 /// | samples | batch |
 /// | --- | --- |
@@ -14,20 +14,18 @@ use crate::tensor::Tensor;
 /// | `String` | the strings, in a `Vec` |
 /// | `[S; N]`, `(A, B)`, `(A, B, C)`, `Vec<S>` | the same, with a batch in each position |
 ///
-/// A Python float is a Rust `f64`, so a batch of them is a float64 tensor. Mixing it with float32 tensors is the
-/// usual source of dtype errors.
-///
-/// Implement it for a type of your own, or pass a function to
+/// A Python float is a Rust `f64`, so its batch is float64: mixed with float32 tensors, a common source of dtype
+/// errors. Implement the trait for custom types, or pass a function to
 /// [`DataLoader::with_collate_fn`](super::DataLoader::with_collate_fn).
 pub trait Collate: Sized {
     /// The type of the batch.
     type Batch: Batch;
 
-    /// Combines samples into a batch. Returns an error if the samples do not fit together or there are none.
+    /// Combines samples into a batch. Returns an error if there are none or they do not fit together.
     fn collate(samples: Vec<Self>) -> Result<Self::Batch>;
 }
 
-/// Combines samples into a batch in the default way (`torch.utils.data.default_collate`).
+/// Combines samples by their [`Collate`] implementation (`torch.utils.data.default_collate`).
 ///
 /// ```
 /// # use todevice::Tensor;
@@ -90,7 +88,6 @@ impl<S: Collate, const N: usize> Collate for [S; N] {
     }
 }
 
-/// Applies a fallible function to each entry of an array.
 pub(super) fn columns<A, B, const N: usize>(from: [A; N], f: impl FnMut(A) -> Result<B>) -> Result<[B; N]> {
     let done = from.into_iter().map(f).collect::<Result<Vec<B>>>()?;
     Ok(done.try_into().unwrap_or_else(|_| unreachable!("one result for each of {N} entries")))

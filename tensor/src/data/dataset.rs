@@ -1,4 +1,4 @@
-//! Datasets: anything with a known number of samples that can produce each of them by index.
+//! Datasets: numbered collections of samples.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::host_context::HostContext;
 use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 
-/// The batch that the default collation makes of a dataset's samples.
+/// The default batch of a dataset.
 pub type BatchOf<D> = <<D as Dataset>::Sample as Collate>::Batch;
 
 /// A numbered collection of samples (`torch.utils.data.Dataset`, the map style).
 ///
-/// Workers call it from several threads at once, so its methods take `&self` and it is `Sync`.
+/// Methods take `&self` and the trait requires `Sync`, because workers call it from several threads.
 ///
 /// ```
 /// use todevice::Result;
@@ -43,23 +43,21 @@ pub type BatchOf<D> = <<D as Dataset>::Sample as Collate>::Batch;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Dataset: Send + Sync {
-    /// The sample at one index: often `[Tensor; 2]` or `(Tensor, i64)`, an image and its label.
+    /// The type of a sample: often `[Tensor; 2]` or `(Tensor, i64)`, an image and its label.
     type Sample: Send;
 
-    /// The number of samples (`__len__`).
+    /// Returns the number of samples (`__len__`).
     fn len(&self) -> usize;
 
-    /// Produces one sample (`__getitem__`): reads the file, decodes, augments. The iterator returns an error in
-    /// place of the batch that needed this sample.
+    /// Returns one sample (`__getitem__`): reads, decodes, augments. An error replaces the sample's batch.
     fn get(&self, index: usize) -> Result<Self::Sample>;
 
-    /// Whether there are no samples.
+    /// Returns whether the dataset has no samples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Produces several samples (`__getitems__`). Worth implementing for a source where one request for many
-    /// samples is cheaper than many requests for one.
+    /// Returns several samples (`__getitems__`). Override it if one large request is cheaper than many small ones.
     fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
         let get = |index: &usize| {
             worker::check_wanted()?;
@@ -69,8 +67,8 @@ pub trait Dataset: Send + Sync {
         indices.iter().map(get).collect()
     }
 
-    /// Produces a whole batch: [`collate`](Collate::collate) applied to [`get_items`](Self::get_items). Worth
-    /// implementing for a dataset that can skip the intermediate samples; the batch must be the same.
+    /// Returns a batch: [`get_items`](Self::get_items), then [`collate`](Collate::collate). Implement it if the dataset
+    /// can produce the same batch without intermediate samples.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>>
     where
         Self::Sample: Collate,
@@ -79,9 +77,8 @@ pub trait Dataset: Send + Sync {
     }
 }
 
-/// Tensors with corresponding rows, such as inputs and targets (`torch.utils.data.TensorDataset`).
-///
-/// Sample `i` is row `i` of each tensor, a view; a batch is `[Tensor; N]` too.
+/// Tensors with corresponding rows, such as inputs and targets (`torch.utils.data.TensorDataset`). Sample `i` is
+/// `[Tensor; N]`, views of row `i`; a batch is `[Tensor; N]`, too.
 ///
 /// ```
 /// # use todevice::Tensor;
@@ -100,7 +97,7 @@ pub struct TensorDataset<const N: usize> {
 }
 
 impl<const N: usize> TensorDataset<N> {
-    /// Returns an error if the tensors differ in their number of rows, or if one has no dimensions.
+    /// Returns an error if the tensors differ in their numbers of rows, or if one has no dimensions.
     pub fn new(tensors: [Tensor; N]) -> Result<TensorDataset<N>> {
         const { assert!(N > 0, "a TensorDataset needs a tensor") };
         let len = tensors[0].size(0)?;
@@ -112,7 +109,7 @@ impl<const N: usize> TensorDataset<N> {
         Ok(TensorDataset { tensors, len })
     }
 
-    /// The dataset's tensors.
+    /// Returns the dataset's tensors.
     pub fn tensors(&self) -> &[Tensor; N] {
         &self.tensors
     }
@@ -138,11 +135,9 @@ impl<const N: usize> Dataset for TensorDataset<N> {
         columns(self.tensors.each_ref(), |tensor| tensor.select(0, index))
     }
 
-    /// One `index_select` per tensor instead of one view per sample and a `stack`: the same rows, copied once, an
-    /// order of magnitude faster.
+    /// `index_select` per tensor equals stacked views, but is an order of magnitude faster.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>> {
-        // `index_select` would first copy a non-contiguous tensor entirely, for every batch. For an empty batch,
-        // collation returns the error.
+        // `index_select` copies a non-contiguous tensor as a whole. `collate` rejects an empty batch.
         if indices.is_empty() || !self.tensors.iter().all(Tensor::is_contiguous) {
             return Collate::collate(self.get_items(indices)?);
         }
@@ -153,7 +148,6 @@ impl<const N: usize> Dataset for TensorDataset<N> {
     }
 }
 
-/// A shared dataset, such as the one behind the parts of a [`random_split`](super::random_split).
 impl<D: Dataset + ?Sized> Dataset for Arc<D> {
     type Sample = D::Sample;
 

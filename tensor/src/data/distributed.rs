@@ -1,4 +1,4 @@
-//! A sampler that gives each of several processes or GPUs a share of the dataset.
+//! A sampler that gives each rank a share of the dataset.
 
 use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,11 @@ use crate::random::Generator;
 /// The keyword arguments of `DistributedSampler(...)`.
 #[derive(Clone, Copy, Debug)]
 pub struct DistributedSamplerOptions {
-    /// Shuffles the samples, in a new order after each call of [`set_epoch`](DistributedSampler::set_epoch).
+    /// Whether to shuffle, in a new order after each call of [`set_epoch`](DistributedSampler::set_epoch).
     pub shuffle: bool,
-    /// The seed. It must be the same on all ranks, or their shares would overlap.
+    /// The seed, equal on all ranks. Otherwise their shares overlap.
     pub seed: u64,
-    /// Drops the samples that do not divide evenly. Otherwise the first ones are repeated, so that all ranks take
-    /// the same number of steps.
+    /// Whether to drop samples that do not divide evenly. Otherwise the first samples repeat, for equal steps.
     pub drop_last: bool,
 }
 
@@ -28,8 +27,7 @@ impl Default for DistributedSamplerOptions {
     }
 }
 
-/// The samples of one rank out of `num_replicas`: every `num_replicas`-th of an order that all ranks agree on
-/// without communicating (`torch.utils.data.DistributedSampler`).
+/// A rank's share: every `num_replicas`-th sample of a common order (`torch.utils.data.DistributedSampler`).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -49,7 +47,6 @@ impl Default for DistributedSamplerOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct DistributedSampler {
-    /// The size of the dataset.
     n: usize,
     num_replicas: usize,
     rank: usize,
@@ -81,7 +78,7 @@ impl DistributedSampler {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// The order of the whole dataset, the same on every rank.
+    /// Equal on all ranks.
     fn order(&self) -> Vec<usize> {
         if !self.options.shuffle {
             return (0..self.n).collect();
@@ -91,8 +88,7 @@ impl DistributedSampler {
         order.into_iter().map(|index| index as usize).collect()
     }
 
-    /// The position in that order of this rank's `k`-th sample. It wraps around at the end: each rank takes
-    /// `num_samples` in any case.
+    /// Returns the position of the rank's `k`-th sample. It wraps around: each rank gets `num_samples`.
     fn place(&self, k: usize) -> usize {
         (self.rank + k * self.num_replicas) % self.n
     }

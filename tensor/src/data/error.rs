@@ -1,5 +1,3 @@
-//! Errors of datasets, samplers and loaders.
-
 use std::sync::Arc;
 
 use crate::error::{Error, Refusal};
@@ -31,11 +29,10 @@ pub enum DataError {
     EmptyBatch,
     #[error("each element in list of batch should be of equal size")]
     CollateSizes,
-    /// An error in a worker, with the original error as `cause`. For a panic, `kind` is "panic" and the cause is
-    /// its message.
+    /// An error in a worker. For a panic, `kind` is "panic" and `cause` is its message.
     #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {cause}")]
     Worker { worker: usize, kind: &'static str, cause: Arc<Error> },
-    /// An error while pinning a batch that a worker had made.
+    /// An error while pinning a worker's batch.
     #[error("Caught {kind} in pin memory thread for device {device}.\nOriginal error: {cause}")]
     PinThread { kind: &'static str, device: usize, cause: Arc<Error> },
     #[error("DataLoader worker {worker} could not be started: {reason}")]

@@ -1,4 +1,4 @@
-//! The iterator of one epoch: batches in order, made by the caller or, ahead of time, by workers.
+//! The iterator over the batches of one epoch, made by the caller or ahead of time by workers.
 
 use std::iter::{self, Fuse};
 use std::sync::Mutex;
@@ -13,23 +13,16 @@ use crate::scope::{self, Place};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
 ///
-/// Dropping it before the end stops its workers: they finish only their current sample. (Persistent workers finish
-/// all requested batches, and wait for the next epoch.)
-///
-/// A timeout is its last item, and it does not wait for its workers any longer. (In PyTorch the exception ends the
-/// loop, but another call of `next` waits for the batch again. Here a `for` loop that only prints its errors would
-/// then wait forever.)
+/// On drop, workers stop after their current sample; persistent workers finish all requested batches and wait. A
+/// timeout is the last item. (In PyTorch another `next` waits again, which would block a loop that only prints errors.)
 pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
     maker: BatchSource<'a, B>,
-    /// The loader's progress record, and the number of this epoch in it.
     progress: (&'a Progress, u64),
-    /// The line that started the epoch.
     place: Place,
 }
 
-/// Who makes the batches.
 pub(super) enum BatchSource<'a, B> {
     Caller {
         fetch: &'a Fetch<B>,
@@ -37,12 +30,11 @@ pub(super) enum BatchSource<'a, B> {
     },
     Workers {
         pool: WorkerPool<B>,
-        /// The place where persistent workers wait for the next epoch.
+        /// The slot of idle persistent workers.
         home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
-        /// The maximum number of outstanding batches.
         capacity: usize,
     },
-    /// The epoch is over. An error that has not been returned yet is the reason why it could not start.
+    /// The epoch is over, or could not start because of an error that the next call returns.
     Nobody(Option<Error>),
 }
 
@@ -67,12 +59,11 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
         epoch
     }
 
-    /// Skips batches that were already returned in an earlier run.
+    /// Skips batches that an earlier run has returned.
     pub(super) fn skip_batches(&mut self, count: u64) {
         for _ in 0..count {
             let is_over = match &self.maker {
-                // Skipped batches need not be made: the caller's thread keeps no random numbers of its own. Workers
-                // do.
+                // Not made: only workers have a random state that depends on skipped batches.
                 BatchSource::Caller { .. } => self.indices.next().is_none(),
                 BatchSource::Workers { .. } | BatchSource::Nobody(_) => self.next().is_none(),
             };
@@ -85,8 +76,7 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
         }
     }
 
-    /// Requests batches while there are any and there is room for them. The number of outstanding batches is
-    /// bounded, so workers never run far ahead of a slow caller.
+    /// Requests batches up to the capacity, so that workers do not run far ahead of a slow caller.
     fn prefetch(&mut self) -> Result<()> {
         let BatchSource::Workers { pool, capacity, .. } = &mut self.maker else { return Ok(()) };
         while pool.outstanding() < *capacity {
@@ -98,13 +88,12 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
 }
 
 impl<B> DataLoaderIter<'_, B> {
-    /// Records that a batch was returned to the caller.
     fn hand_over(&mut self) {
         self.remaining = self.remaining.saturating_sub(1);
         self.progress.0.count(self.progress.1);
     }
 
-    /// Releases the workers: persistent ones go back to their place unless it is taken; others stop.
+    /// Releases the workers. Persistent ones return to their slot if it is free; others stop.
     fn finish(&mut self) {
         self.progress.0.end(self.progress.1);
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
@@ -137,7 +126,6 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                 }
                 match pool.receive() {
                     Ok(batch) => {
-                        // Requests the next batch before the caller starts working on this one.
                         if let Err(error) = self.prefetch() {
                             self.maker = BatchSource::Nobody(Some(error));
                         }

@@ -1,5 +1,3 @@
-//! The data loader: its options, the samplers and workers they select, and PyTorch's warnings.
-
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -30,32 +28,30 @@ const THREADS: bool = cfg!(not(target_family = "wasm"));
 /// The keyword arguments of `DataLoader(...)`.
 #[derive(Clone)]
 pub struct DataLoaderOptions {
-    /// Samples per batch; the last batch may have fewer.
+    /// The number of samples per batch; the last batch may have fewer.
     pub batch_size: usize,
-    /// Shuffles the samples, in a new order each epoch.
+    /// Whether to shuffle, in a new order each epoch.
     pub shuffle: bool,
-    /// A custom order, instead of `shuffle`.
+    /// A sampler instead of `shuffle`.
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// Custom batches, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+    /// A batch sampler instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
     pub batch_sampler: Option<Arc<dyn Sampler<Vec<usize>>>>,
-    /// The number of threads that make batches ahead of time. With 0 the caller makes each batch when it asks for
-    /// it.
+    /// The number of worker threads that make batches ahead of time. With 0 the caller makes each batch on request.
     pub num_workers: usize,
-    /// Copies batches to pinned memory, from which a GPU copies faster
-    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)). With workers this happens in the background, and the
-    /// caller does not wait for it. On a machine without a GPU batches stay as they are, with a warning.
+    /// Whether to pin batches, for faster copies to a GPU ([`Tensor::pin_memory`](crate::Tensor::pin_memory)). Workers'
+    /// batches are pinned in the background. Without a GPU it only warns.
     pub pin_memory: bool,
-    /// Drops the last batch if it is not full.
+    /// Whether to drop an incomplete last batch.
     pub drop_last: bool,
-    /// Seconds to wait for a batch from a worker; 0 waits forever.
+    /// The timeout of a worker's batch in seconds; 0 for none.
     pub timeout: f64,
-    /// Called in each worker before its first batch.
+    /// A function that each worker calls before its first batch.
     pub worker_init_fn: Option<WorkerInitFn>,
-    /// The generator from which the order and the workers' seeds are drawn; the default generator if `None`.
+    /// The generator of the order and the workers' seeds. Default: the default generator.
     pub generator: Option<Generator>,
-    /// The number of batches each worker makes ahead; 2 by default.
+    /// The number of batches that each worker makes ahead. Default: 2.
     pub prefetch_factor: Option<usize>,
-    /// Keeps the workers running from one epoch to the next; their random numbers continue.
+    /// Whether to keep the workers for the next epoch. Their random numbers continue.
     pub persistent_workers: bool,
 }
 
@@ -78,10 +74,8 @@ impl Default for DataLoaderOptions {
     }
 }
 
-/// Iterates over a dataset in batches, epoch after epoch (`torch.utils.data.DataLoader`).
-///
-/// Iterate over a reference, as often as you like. Each iteration is one epoch, and each item a `Result`: an error
-/// in the dataset replaces its batch, and the batches after it still follow.
+/// Iterates over a dataset in batches (`torch.utils.data.DataLoader`). Each iteration over a reference is one epoch.
+/// Each item is a `Result`: an error in the dataset replaces its batch, and the next batches follow.
 ///
 /// ```
 /// # use todevice::{Result, Tensor, manual_seed};
@@ -109,7 +103,7 @@ pub struct DataLoader<D: Dataset, B = BatchOf<D>> {
     worker_init_fn: Option<WorkerInitFn>,
     generator: Option<Generator>,
     persistent_workers: bool,
-    /// Persistent workers between two epochs.
+    /// Persistent workers between epochs.
     idle: Mutex<Option<WorkerPool<B>>>,
     pub(crate) threads: bool,
     progress: Progress,
@@ -120,8 +114,7 @@ where
     D: Dataset + 'static,
     D::Sample: Collate,
 {
-    /// Creates a loader that collates batches as [`Collate`] defines. Returns an error if the options contradict
-    /// each other.
+    /// Creates a loader with the default collation. Returns an error if the options contradict each other.
     pub fn new(dataset: D, options: DataLoaderOptions) -> Result<DataLoader<D>> {
         let dataset = Arc::new(dataset);
         let source = dataset.clone();
@@ -130,10 +123,8 @@ where
 }
 
 impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
-    /// Creates a loader that makes batches with a custom function (`collate_fn`).
-    ///
-    /// The function runs where the batch is made. A function that puts batches on a GPU works only without workers,
-    /// since a worker may not use CUDA, and only without pinning, since GPU tensors cannot be pinned.
+    /// Creates a loader with a custom collation (`collate_fn`), which runs in the workers. It can put batches on a GPU
+    /// only without workers, which may not use CUDA, and without `pin_memory`, because GPU tensors cannot be pinned.
     ///
     /// ```
     /// # use todevice::Result;
@@ -173,7 +164,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             num_workers: options.num_workers,
             capacity: options.num_workers.saturating_mul(options.prefetch_factor.unwrap_or(2)),
             pin_memory: options.pin_memory,
-            // A timeout too long for a `Duration` means forever.
+            // No timeout if it is too long for a `Duration`.
             timeout: Duration::try_from_secs_f64(options.timeout).unwrap_or(Duration::ZERO),
             worker_init_fn: options.worker_init_fn,
             generator: options.generator,
@@ -184,10 +175,8 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         })
     }
 
-    /// Starts an epoch. `for batch in &loader` calls it for you.
-    ///
-    /// Draws the epoch's base seed and, if there are workers, starts them on the first batches. Several iterators
-    /// may be active at once.
+    /// Starts an epoch, as `for batch in &loader` does. Draws the base seed and requests the first batches from the
+    /// workers. Several iterators may be active at once.
     #[track_caller]
     pub fn iter(&self) -> DataLoaderIter<'_, B> {
         let place = scope::here();
@@ -207,8 +196,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
                 (Some(workers), base_seed)
             }
             None => {
-                // Drawn even without workers, where it is not used, so that the random numbers after it stay the
-                // same.
+                // Drawn even without workers, as in PyTorch, so that later random numbers do not depend on them.
                 let drawn = || random_i64(self.generator.as_ref());
                 let base_seed = loaded.as_ref().map_or_else(drawn, |epoch| epoch.base_seed);
                 let pool = || WorkerPool::new(self.plan(base_seed, pin, place));
@@ -233,22 +221,19 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         }
     }
 
-    /// Returns the position in the current epoch (the `state_dict` of torchdata's `StatefulDataLoader`), for a
-    /// checkpoint in the middle of an epoch, made while iterating over its batches. Between epochs it is empty but
-    /// for a flag.
-    ///
-    /// Behind a [`DevicePrefetcher`](super::DevicePrefetcher), which is one batch ahead, that batch counts too.
+    /// Returns the position in the current epoch (`StatefulDataLoader.state_dict` of torchdata), or a flag between
+    /// epochs. A batch that a [`DevicePrefetcher`](super::DevicePrefetcher) has fetched ahead counts as returned.
     pub fn state_dict(&self) -> Result<Dict> {
         self.progress.state_dict()
     }
 
-    /// Makes the next iteration resume from a [`state_dict`](Self::state_dict): the same epoch, without the batches
-    /// already returned. It does not restore the default generator: see [`get_rng_state`](crate::get_rng_state).
+    /// Makes the next iteration resume from a [`state_dict`](Self::state_dict), without the batches already returned.
+    /// It does not restore the default generator: see [`get_rng_state`](crate::get_rng_state).
     ///
-    /// Without workers, the skipped batches are not made again. Workers make and discard them, because each worker
-    /// has its own random numbers. The resumed epoch is bitwise the same if the sampler draws its order at the
-    /// start, as all samplers in this module do; a sampler with its own generator must find it in the state it had
-    /// then. With `persistent_workers` it is the same only if the samples draw no random numbers.
+    /// The caller does not make skipped batches again. Workers do, because each has a random state. The resumed epoch
+    /// is bitwise equal if the sampler draws its order at the start, as all samplers of this module do, and if a
+    /// sampler's custom generator is in its earlier state. With `persistent_workers` it is equal only if the samples
+    /// draw no random numbers.
     ///
     /// ```
     /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
@@ -289,17 +274,17 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
 }
 
 impl<D: Dataset, B> DataLoader<D, B> {
-    /// The dataset.
+    /// Returns the dataset.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// The number of batches in an epoch.
+    /// Returns the number of batches per epoch.
     pub fn len(&self) -> usize {
         self.batch_sampler.len()
     }
 
-    /// Whether an epoch has no batches.
+    /// Returns whether an epoch has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -316,7 +301,7 @@ impl<'a, D: Dataset + 'static, B: Batch> IntoIterator for &'a DataLoader<D, B> {
 }
 
 impl DataLoaderOptions {
-    /// PyTorch's checks in its order, plus two that it makes only when an epoch starts.
+    /// PyTorch's checks in its order, and two that PyTorch makes only when an epoch starts.
     fn check(&self) -> Result<()> {
         let refuse = |message: &str| Err(DataError::Options(message.to_string()).into());
         let workers = self.num_workers > 0;
@@ -367,13 +352,12 @@ impl DataLoaderOptions {
     }
 }
 
-/// Warns about more workers than cores, which only take turns.
 fn warn_of_many_workers(num_workers: usize) {
     if num_workers == 0 || !THREADS {
         return;
     }
     let cores = match Machine::current().time_is_modelled() {
-        true => Some(MODELLED_CORES), // So that a program prints the same on every computer.
+        true => Some(MODELLED_CORES), // So that output does not depend on the computer.
         false => thread::available_parallelism().ok().map(|cores| cores.get()),
     };
     if cores.is_some_and(|cores| num_workers <= cores) {

@@ -1,4 +1,4 @@
-//! From samples to batches: `torch.utils.data`.
+//! `torch.utils.data`: from samples to batches.
 //!
 //! ```
 //! use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
@@ -21,22 +21,19 @@
 //! }
 //! ```
 //!
-//! A batch is made in five steps, one file each:
+//! A batch takes five steps:
 //!
-//! 1. `sampler` (and `distributed`) chooses the next samples: *indices*, just numbers.
+//! 1. `sampler` (and `distributed`) chooses the *indices* of the next samples.
 //! 2. `dataset` (and `split`) turns an index into a *sample*.
-//! 3. `collate` combines several samples into a *batch*.
-//! 4. `worker` does steps 2 and 3 on another thread, with its own random numbers.
-//! 5. `loader` holds the options; `iterator` runs one epoch and returns the batches in order; `progress` records
-//!    how far it has come, so that another run can resume.
+//! 3. `collate` combines samples into a *batch*.
+//! 4. `worker` runs steps 2 and 3 on another thread, with separate random numbers.
+//! 5. `loader` has the options, `iterator` returns the batches of an epoch in order, and `progress` records the
+//!    position, so that another run can resume.
 //!
-//! [`vision`] provides image datasets.
+//! Then `batch` finds a batch's tensors, for pinning, and `prefetch` copies it to a GPU while the previous one is in
+//! use. [`vision`] has image datasets.
 //!
-//! Two more files bring a batch to a GPU: `batch` finds its tensors, for pinning; `prefetch` copies it while the
-//! previous batch is in use.
-//!
-//! The order of the samples, and every random number drawn on the way, is the same as PyTorch's for the same seed.
-//! It never depends on the relative speed of the workers.
+//! The order of samples and all random numbers are PyTorch's for the same seed, whatever the speed of the workers.
 
 mod batch;
 mod collate;

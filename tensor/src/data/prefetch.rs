@@ -1,5 +1,3 @@
-//! Prefetching batches to the device before they are requested.
-
 use std::iter::{self, Fuse};
 
 use super::batch::Batch;
@@ -9,15 +7,11 @@ use crate::gpu::{self, Event, Stream};
 use crate::scope::{self, Place};
 use crate::tensor_options::ToOptions;
 
-/// Copies the next batch to a device while the current one is in use (the *data prefetcher* of many training
-/// scripts).
+/// Copies the next batch to a device while the current one is in use (the *data prefetcher* of many training scripts).
 ///
-/// The copy runs on its own stream, in parallel with the work on the current batch. A request for the batch returns
-/// immediately, and the current stream waits until the copy is done. Use a loader with `pin_memory`: from pageable
-/// memory the host waits for each copy, and nothing is gained.
-///
-/// A prefetcher iterates over the batches once: make a new one for each epoch. Errors of the loader or the copy
-/// replace their batch. For the CPU it returns the batches unchanged.
+/// The copy runs on a separate stream, in parallel with the work on the current batch, and the current stream waits for
+/// it. Use `pin_memory`: copies from pageable memory block the host. A prefetcher covers one epoch. An error of the
+/// loader or the copy replaces its batch. For the CPU, batches pass through unchanged.
 ///
 /// ```
 /// use todevice::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
@@ -43,15 +37,14 @@ use crate::tensor_options::ToOptions;
 pub struct DevicePrefetcher<I, B> {
     batches: Fuse<I>,
     device: Device,
-    /// The stream of the copies; `None` for the CPU.
     stream: Option<Stream>,
-    /// The next batch, and the event that its copy is done.
+    /// The next batch, and the event after its copy.
     next: Option<Result<(B, Option<Event>)>>,
     place: Place,
 }
 
 impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
-    /// Requests the first batch. Returns an error if `device` is a GPU that this machine does not have.
+    /// Requests the first batch. Returns an error if the GPU `device` does not exist.
     #[track_caller]
     pub fn new(
         batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
@@ -61,8 +54,8 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         Ok(DevicePrefetcher::begin(batches, device, stream))
     }
 
-    /// Like [`new`](Self::new), with a stream of the caller's. Memory belongs to the stream it was allocated on:
-    /// with one stream for all epochs, each epoch reuses the memory of the last one.
+    /// Like [`new`](Self::new), with a given stream. Memory belongs to the stream of its allocation, so with one stream
+    /// for all epochs, each epoch reuses the memory of the previous one.
     #[track_caller]
     pub fn with_stream(
         batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
@@ -85,13 +78,11 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         prefetcher
     }
 
-    /// Requests the next batch.
     fn preload(&mut self) {
         let batch = self.batches.next();
         self.next = batch.map(|batch| self.send(batch?));
     }
 
-    /// Starts copying a batch to the device.
     fn send(&self, batch: B) -> Result<(B, Option<Event>)> {
         let to = ToOptions { device: Some(self.device), non_blocking: true, ..Default::default() };
         let copy = || batch.map_tensors(&mut |tensor| tensor.to(to));
@@ -101,8 +92,7 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         }
     }
 
-    /// Makes the current stream wait for a batch, and keeps the batch's memory, which belongs to another stream,
-    /// until the current stream is done with it.
+    /// Makes the current stream wait for a batch, and keeps the batch's memory until the current stream has used it.
     fn receive(&self, (batch, copied): (B, Option<Event>)) -> Result<B> {
         let Some(copied) = copied else { return Ok(batch) };
         let current = gpu::current_stream(self.device)?;

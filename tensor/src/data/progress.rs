@@ -1,7 +1,5 @@
-//! The progress of a loader's epoch, so that another run can resume it.
-//!
-//! An epoch is reproduced from its initial state: the seed of its workers, and the states of the generators that
-//! its order may be drawn from. So the order need not be saved, and samplers need not support resuming.
+//! The progress of an epoch, so that another run can resume it. An epoch follows from the workers' seed and the
+//! generators of its order, so the order is not saved and samplers need not support resuming.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -12,7 +10,6 @@ use crate::random::Generator;
 use crate::serialize::{Dict, Value, count, field};
 use crate::tensor::Tensor;
 
-/// The initial state of an epoch, and the number of batches returned since.
 #[derive(Clone)]
 pub(super) struct Epoch {
     pub base_seed: u64,
@@ -20,7 +17,7 @@ pub(super) struct Epoch {
     pub yielded: u64,
 }
 
-/// The states of the generators before any of the order was drawn: the default one, and the loader's own.
+/// The states, before the order is drawn, of the default generator and the loader's generator.
 #[derive(Clone)]
 pub(super) struct Generators {
     default: Vec<u8>,
@@ -32,13 +29,12 @@ impl Generators {
         Generators { default: Machine::default_generator().get_state(), own: own.map(Generator::get_state) }
     }
 
-    /// Runs `draw` with the generators in these states, so that it draws the same numbers again. Afterwards the
-    /// default generator is put back, since others have drawn from it in the meantime; the loader's own stays where
-    /// `draw` left it.
+    /// Runs `draw` from these states. Then restores the default generator, which others have used since; the loader's
+    /// generator keeps the state after `draw`.
     pub fn replay<R>(&self, own: Option<&Generator>, draw: impl FnOnce() -> R) -> R {
         let default = Machine::default_generator();
         let now = default.get_state();
-        // The states were checked when they were loaded.
+        // Valid: loading checks the states.
         let _ = default.set_state(&self.default);
         if let (Some(generator), Some(state)) = (own, &self.own) {
             let _ = generator.set_state(state);
@@ -49,7 +45,7 @@ impl Generators {
     }
 }
 
-/// The current epoch: the last one started, if there are several.
+/// The epoch that started last.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<ProgressState>);
 
@@ -57,7 +53,7 @@ pub(super) struct Progress(Mutex<ProgressState>);
 struct ProgressState {
     begun: u64,
     epoch: Option<Epoch>,
-    /// The state from which the next epoch resumes.
+    /// The state to resume from.
     loaded: Option<Epoch>,
 }
 
@@ -70,7 +66,7 @@ impl Progress {
         self.lock().loaded.take()
     }
 
-    /// Starts an epoch, and returns its number.
+    /// Starts an epoch and returns its number.
     pub fn begin(&self, epoch: Epoch) -> u64 {
         let mut state = self.lock();
         state.begun += 1;
@@ -78,7 +74,6 @@ impl Progress {
         state.begun
     }
 
-    /// Records that epoch `number` returned a batch.
     pub fn count(&self, number: u64) {
         let mut state = self.lock();
         if state.begun == number
@@ -88,7 +83,6 @@ impl Progress {
         }
     }
 
-    /// Records that epoch `number` is over.
     pub fn end(&self, number: u64) {
         let mut state = self.lock();
         if state.begun == number {
@@ -102,7 +96,7 @@ impl Progress {
         };
         Ok(Dict::from_iter([
             ("_iterator_finished", Value::from(false)),
-            ("_num_yielded", Value::Int(epoch.yielded as i64)), // No count reaches 2⁶³.
+            ("_num_yielded", Value::Int(epoch.yielded as i64)), // It stays below 2⁶³.
             ("_base_seed", Value::Int(epoch.base_seed as i64)), // It is below 2⁶³.
             ("rng_state", bytes(&epoch.generators.default)?.into()),
             ("generator", epoch.generators.own.as_deref().map(bytes).transpose()?.into()),
@@ -131,7 +125,6 @@ fn bytes(state: &[u8]) -> Result<Tensor> {
     Tensor::from_slice(state, &[state.len()])
 }
 
-/// Returns the bytes of a generator state, or an error if it is invalid.
 fn rng_state(bytes: &Tensor) -> Result<Vec<u8>> {
     let state = bytes.to_vec()?;
     Generator::new().set_state(&state)?;

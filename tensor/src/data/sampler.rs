@@ -1,8 +1,5 @@
-//! Samplers: they choose the next samples, as indices.
-//!
-//! *When* a sampler draws its random numbers is part of the contract, because others draw from the same generator.
-//! So all iterators here are lazy, like Python's generators: nothing is drawn before the first index is requested,
-//! and no more than needed is drawn at a time.
+//! Samplers: the order of samples. Other code draws from the same generator, so iterators are lazy, like Python's
+//! generators: they draw nothing before the first index is requested, and then only as much as needed.
 
 use std::iter;
 use std::sync::Arc;
@@ -19,9 +16,7 @@ use crate::random::Generator;
 /// The indices of one epoch.
 pub type SamplerIter<'a, Index = usize> = Box<dyn Iterator<Item = Index> + Send + 'a>;
 
-/// An order of samples (`torch.utils.data.Sampler`).
-///
-/// `Index` is `usize` for a sampler of samples and `Vec<usize>` for a sampler of batches, such as [`BatchSampler`].
+/// An order of samples (`torch.utils.data.Sampler`). `Index` is `Vec<usize>` for batches, as in [`BatchSampler`].
 ///
 /// ```
 /// use todevice::data::{Sampler, SamplerIter};
@@ -43,16 +38,16 @@ pub trait Sampler<Index = usize>: Send + Sync {
     /// Starts an epoch (`__iter__`).
     fn iter(&self) -> SamplerIter<'_, Index>;
 
-    /// The number of indices in an epoch (`__len__`).
+    /// Returns the number of indices per epoch (`__len__`).
     fn len(&self) -> usize;
 
-    /// Whether an epoch has no indices.
+    /// Returns whether an epoch has no indices.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Draws a seed: `torch.empty((), dtype=torch.int64).random_()`, from 0 to the largest i64.
+/// Draws a seed like `torch.empty((), dtype=torch.int64).random_()`, from 0 to the largest i64.
 pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
     let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
     let mut drawn = [0];
@@ -60,13 +55,13 @@ pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
     drawn[0] as u64
 }
 
-/// Samples in the order of the dataset (`torch.utils.data.SequentialSampler`).
+/// The order of the dataset (`torch.utils.data.SequentialSampler`).
 pub struct SequentialSampler {
     len: usize,
 }
 
 impl SequentialSampler {
-    /// Samples all indices of the dataset at its current length.
+    /// Creates a sampler for the current length of the dataset.
     pub fn new<D: Dataset + ?Sized>(data_source: &D) -> SequentialSampler {
         SequentialSampler { len: data_source.len() }
     }
@@ -85,16 +80,15 @@ impl Sampler for SequentialSampler {
 /// The keyword arguments of `RandomSampler(...)`.
 #[derive(Clone, Debug, Default)]
 pub struct RandomSamplerOptions {
-    /// Draws each index from the whole dataset, so a sample can be repeated.
+    /// Whether to draw with replacement.
     pub replacement: bool,
-    /// The number of samples in an epoch; by default the length of the dataset.
+    /// The number of samples per epoch. Default: the length of the dataset.
     pub num_samples: Option<usize>,
-    /// The generator from which the order is drawn. By default each epoch has its own generator, seeded by a draw
-    /// from the default one.
+    /// The generator of the order. Default: a new generator per epoch, seeded from the default generator.
     pub generator: Option<Generator>,
 }
 
-/// Samples in random order (`torch.utils.data.RandomSampler`), the sampler of `shuffle: true`.
+/// Random order (`torch.utils.data.RandomSampler`), as for `shuffle: true`.
 ///
 /// ```
 /// # use todevice::data::{RandomSampler, RandomSamplerOptions, Sampler, TensorDataset};
@@ -106,7 +100,6 @@ pub struct RandomSamplerOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct RandomSampler {
-    /// The size of the dataset.
     n: usize,
     num_samples: usize,
     replacement: bool,
@@ -130,15 +123,13 @@ impl RandomSampler {
         }
     }
 
-    /// Draws the next `count` indices.
     fn draw(&self, generator: &Generator, count: usize) -> Vec<usize> {
         let drawn = if self.replacement {
             let mut drawn = vec![0; count];
             fill_randint_i64(&mut generator.lock(), &mut drawn, 0, self.n as i64);
             drawn
         } else {
-            // A permutation is always drawn in full, however little of it is used. So an epoch's last draw, of
-            // which nothing is used, still advances the generator, and the next epoch depends on it.
+            // Always a full permutation: even an unused last draw of an epoch advances the generator.
             let mut drawn = randperm(&mut generator.lock(), self.n);
             drawn.truncate(count);
             drawn
@@ -151,7 +142,7 @@ impl Sampler for RandomSampler {
     fn iter(&self) -> SamplerIter<'_> {
         let own = || Generator::new().manual_seed(random_i64(None));
         let generator = iter::once_with(move || self.generator.clone().unwrap_or_else(own));
-        // PyTorch draws 32 indices (or one permutation) at a time, and then the rest.
+        // PyTorch draws 32 indices, or one permutation, at a time, and then the rest.
         let portion = if self.replacement { 32 } else { self.n };
         let counts = iter::repeat_n(portion, self.num_samples / portion);
         let counts = counts.chain([self.num_samples % portion]);
@@ -167,14 +158,14 @@ impl Sampler for RandomSampler {
     }
 }
 
-/// The given indices in random order (`torch.utils.data.SubsetRandomSampler`).
+/// Given indices in random order (`torch.utils.data.SubsetRandomSampler`).
 pub struct SubsetRandomSampler {
     indices: Vec<usize>,
     generator: Option<Generator>,
 }
 
 impl SubsetRandomSampler {
-    /// Without a generator the order is drawn from the default one directly.
+    /// Without a generator, draws from the default generator directly.
     pub fn new(indices: Vec<usize>, generator: Option<Generator>) -> SubsetRandomSampler {
         SubsetRandomSampler { indices, generator }
     }
@@ -194,7 +185,7 @@ impl Sampler for SubsetRandomSampler {
     }
 }
 
-/// Batches of another sampler's indices (`torch.utils.data.BatchSampler`).
+/// Batches of a sampler's indices (`torch.utils.data.BatchSampler`).
 pub struct BatchSampler<S> {
     sampler: S,
     batch_size: usize,
@@ -202,7 +193,7 @@ pub struct BatchSampler<S> {
 }
 
 impl<S: Sampler> BatchSampler<S> {
-    /// `drop_last` drops the last batch if it is not full. Returns an error if `batch_size` is 0.
+    /// `drop_last` drops an incomplete last batch. Returns an error if `batch_size` is 0.
     pub fn new(sampler: S, batch_size: usize, drop_last: bool) -> Result<BatchSampler<S>> {
         if batch_size == 0 {
             return Err(DataError::NotPositive { option: "batch_size", value: 0 }.into());
@@ -228,7 +219,6 @@ impl<S: Sampler> Sampler<Vec<usize>> for BatchSampler<S> {
     }
 }
 
-/// A shared sampler, for example one shared with a loader.
 impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     fn iter(&self) -> SamplerIter<'_, Index> {
         (**self).iter()
@@ -239,7 +229,7 @@ impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     }
 }
 
-/// Checks that there is memory for an order of `n` samples, since that error could not be returned in mid-epoch.
+/// Checks that an order of `n` samples fits in memory: an iterator could not return that error.
 pub(super) fn check_order_fits(n: usize) -> Result<()> {
     reserve::<[i64; 2]>(n).map(drop)
 }

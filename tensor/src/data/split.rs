@@ -1,5 +1,3 @@
-//! Splitting and concatenating datasets.
-
 use std::sync::Arc;
 
 use super::collate::{Collate, columns};
@@ -12,7 +10,7 @@ use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::random::Generator;
 
-/// Selected samples of a dataset (`torch.utils.data.Subset`): sample `i` is sample `indices[i]` of the whole.
+/// Selected samples of a dataset (`torch.utils.data.Subset`): sample `i` is sample `indices[i]` of the dataset.
 #[derive(Clone, Debug)]
 pub struct Subset<D> {
     dataset: D,
@@ -20,17 +18,17 @@ pub struct Subset<D> {
 }
 
 impl<D: Dataset> Subset<D> {
-    /// Pass an `Arc` to share the dataset. Indices are checked when their samples are requested.
+    /// Creates a subset. Pass an `Arc` to share the dataset. Indices are checked on access.
     pub fn new(dataset: D, indices: Vec<usize>) -> Subset<D> {
         Subset { dataset, indices }
     }
 
-    /// The whole dataset.
+    /// Returns the whole dataset.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// The indices of these samples in the whole dataset.
+    /// Returns the indices of the samples in the whole dataset.
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
@@ -68,13 +66,11 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 }
 
-/// Datasets concatenated (`torch.utils.data.ConcatDataset`).
-///
-/// For datasets of different types, `D` is `Arc<dyn Dataset<Sample = …>>`.
+/// Concatenated datasets (`torch.utils.data.ConcatDataset`). `D` may be `Arc<dyn Dataset<Sample = …>>`.
 #[derive(Clone, Debug)]
 pub struct ConcatDataset<D> {
     datasets: Vec<D>,
-    /// Where each dataset ends.
+    /// The end of each dataset.
     cumulative_sizes: Vec<usize>,
 }
 
@@ -93,7 +89,7 @@ impl<D: Dataset> ConcatDataset<D> {
         Ok(ConcatDataset { datasets, cumulative_sizes: ends })
     }
 
-    /// The concatenated datasets.
+    /// Returns the concatenated datasets.
     pub fn datasets(&self) -> &[D] {
         &self.datasets
     }
@@ -116,9 +112,9 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
     }
 }
 
-/// The unit of the parts of a [`random_split`]: samples (`usize`), or fractions of the whole (`f64`).
+/// A unit of lengths in [`random_split`]: samples (`usize`) or fractions (`f64`).
 pub trait SplitLength: Copy {
-    /// The lengths of the parts in samples, for a dataset of `len`.
+    /// Returns the lengths in samples, for a dataset of `len`.
     fn lengths(parts: &[Self], len: usize) -> Result<Vec<usize>>;
 }
 
@@ -130,10 +126,10 @@ impl SplitLength for usize {
 }
 
 impl SplitLength for f64 {
-    /// Each part is rounded down; leftover samples go to the parts in turn.
+    /// Rounds down, and distributes the remaining samples in turn.
     fn lengths(parts: &[f64], len: usize) -> Result<Vec<usize>> {
         let sum: f64 = parts.iter().sum();
-        // Python's `math.isclose(sum, 1) and sum <= 1`: 0.7 + 0.2 + 0.1 is a little less than one.
+        // Python's `math.isclose(sum, 1) and sum <= 1`: 0.7 + 0.2 + 0.1 is slightly below 1.
         if !(1.0 - 1e-9..=1.0).contains(&sum) {
             return Err(DataError::SplitLengths.into());
         }
@@ -155,9 +151,7 @@ impl SplitLength for f64 {
     }
 }
 
-/// Splits a dataset at random into parts that share it (`torch.utils.data.random_split`).
-///
-/// One permutation, drawn from `generator` or the default one, is cut into pieces.
+/// Cuts a random permutation into parts that share the dataset (`torch.utils.data.random_split`).
 ///
 /// ```
 /// # use todevice::data::{Dataset, random_split};
@@ -171,7 +165,7 @@ impl SplitLength for f64 {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error if the lengths do not add up to the dataset's, or the fractions to one.
+/// Returns an error if the sum of the lengths is not the dataset's length, or the sum of the fractions is not 1.
 pub fn random_split<D: Dataset, L: SplitLength, const N: usize>(
     dataset: D,
     lengths: [L; N],

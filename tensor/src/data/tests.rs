@@ -1,4 +1,4 @@
-//! Tests that batches do not depend on whether the workers run on threads.
+//! Tests that batches do not depend on the workers' threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{DataLoader, DataLoaderOptions, Dataset, default_collate, get_worker_
 use crate::time::Instant;
 use crate::{Error, Machine, Result, Tensor, is_grad_enabled, manual_seed, no_grad};
 
-/// Samples that show everything a worker could do differently: random numbers, id, modes, errors.
+/// Samples that reveal a worker's random numbers, id, modes and errors.
 struct Revealing;
 
 impl Dataset for Revealing {
@@ -27,7 +27,7 @@ impl Dataset for Revealing {
     }
 }
 
-/// Everything a program can observe in three epochs, the second of which it leaves early.
+/// Returns everything observable in three epochs, the second of which ends early.
 fn report(threads: bool, options: DataLoaderOptions) -> Vec<String> {
     Machine::new().enter(|| {
         manual_seed(11);
@@ -91,7 +91,7 @@ fn workers_in_the_callers_thread_start_no_thread() {
     }
 }
 
-/// The time that two epochs of four empty batches take on a simulated machine.
+/// Returns the times of two epochs of four empty batches.
 fn epochs(threads: bool, num_workers: usize, persistent_workers: bool) -> [Duration; 2] {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -146,7 +146,7 @@ fn a_worker_costs_its_start_and_a_hand_over_for_each_batch() {
         |[first, second]: [Duration; 2]| [first, second].map(|time| time.as_nanos() as f64 / 1e3);
     for threads in [true, false] {
         let epochs = |workers, persistent| microseconds(epochs(threads, workers, persistent));
-        // Each batch is an item of 0.5 µs, made by the caller, or by workers while other batches are returned.
+        // Each batch takes 0.5 µs, in the caller, or in workers while other batches are returned.
         assert_eq!(epochs(0, false), [2.0, 2.0]);
         assert_eq!(epochs(1, false), [30.0 + 0.5 + 4.0 * 5.0; 2]);
         assert_eq!(epochs(2, false), [60.0 + 4.0 * 5.0; 2]);

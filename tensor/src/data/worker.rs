@@ -1,12 +1,8 @@
-//! Workers: making batches off the caller's thread, with no visible difference to the caller.
+//! Workers make batches off the caller's thread.
 //!
-//! What a worker makes depends on three things only: the jobs it was given, in order; the seed of its own
-//! generator; and the context of the thread that began the epoch. So it makes the same batches on a thread of
-//! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
-//! knows the difference, nothing else does.
-//!
-//! Where time is modelled, workers take the times in the host's profile: those of threads, even if they run on the
-//! caller's thread, or those of processes, like PyTorch's workers.
+//! A worker's batches depend only on its jobs, its seed, and the context of the thread that started the epoch. Without
+//! threads, as in a browser, the caller's thread makes the same batches; only [`Worker`] is aware of the difference.
+//! Modelled times are the host profile's, for threads or, like PyTorch's workers, processes.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -29,58 +25,48 @@ pub use crate::thread::WorkerInfo;
 use crate::thread::{CurrentCheckpoint, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
 use crate::time::Clock;
 
-/// A function called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator
-/// has been seeded by then.
+/// A function that each worker calls with its id, after seeding and before its first batch (`worker_init_fn`).
 pub type WorkerInitFn = Arc<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
-/// Makes the batch of the given indices.
 pub(super) type Fetch<B> = Arc<dyn Fn(&[usize]) -> Result<B> + Send + Sync>;
 
-/// Inside a worker of a [`DataLoader`](super::DataLoader) what it is, elsewhere `None`
-/// (`torch.utils.data.get_worker_info`).
+/// Returns the current worker's id and seed; `None` outside of workers (`torch.utils.data.get_worker_info`).
 pub fn get_worker_info() -> Option<WorkerInfo> {
     TensorContext::read(|context| context.worker.as_ref().map(|worker| worker.info))
 }
 
-/// Returns an error in a worker whose iterator has been dropped, so that a batch of slow samples ends early. Nobody
-/// is left to see the error.
+/// Returns an error in a worker whose iterator was dropped, which ends the batch early. No caller sees it.
 pub(super) fn check_wanted() -> Result<()> {
     let gone = |worker: &CurrentWorker| worker.stop.load(Ordering::Relaxed);
     let stop = TensorContext::read(|context| context.worker.as_ref().is_some_and(gone));
     if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
 }
 
-/// The settings shared by all workers of a pool.
 pub(super) struct Plan<B> {
     pub fetch: Fetch<B>,
     pub worker_init_fn: Option<WorkerInitFn>,
     pub num_workers: usize,
     pub base_seed: u64,
-    /// The line that started the epoch, recorded as the place where the workers' tensors are made.
+    /// The line that started the epoch, which becomes the origin of the workers' tensors.
     pub place: Place,
-    /// The time to wait for a batch; zero waits forever.
+    /// The timeout of a batch; zero for none.
     pub timeout: Duration,
-    /// Whether workers run on threads of their own.
     pub threads: bool,
-    /// Whether batches are pinned.
     pub pin: bool,
 }
 
-/// The workers of one iterator or, if they are persistent, of successive iterators.
-///
-/// Batches go to the workers in turn: batch `k` to worker `k % num_workers`, and each worker makes its batches in
-/// order. So the next batch always comes from a known worker, and no reordering is needed.
+/// The workers of one iterator, or of successive ones if persistent. Worker `k % num_workers` makes batch `k`.
 pub(super) struct WorkerPool<B> {
     plan: Plan<B>,
     machine: Machine,
-    /// That of the thread that began the epoch: PyTorch's workers are forks, so they record or cast as it does.
+    /// The context of the thread that started the epoch: PyTorch's workers are forks, with its grad mode and autocast.
     context: Box<FullContext>,
-    /// Started when there is a first batch for them: never more than there are batches.
+    /// Started with their first batch, so never more workers than batches.
     workers: Vec<Worker<B>>,
     sent: usize,
     received: usize,
     stop: Arc<AtomicBool>,
-    /// The clock of the thread that pins the workers' batches.
+    /// The modelled time of the pinning thread.
     pin_lane: Clock,
 }
 
@@ -96,12 +82,11 @@ impl<B: Batch> WorkerPool<B> {
         self.plan.base_seed
     }
 
-    /// The number of batches requested but not yet received.
     pub fn outstanding(&self) -> usize {
         self.sent - self.received
     }
 
-    /// Requests a batch. Returns an error if this needs a new worker that cannot be started.
+    /// Requests a batch. Returns an error if a new worker is needed and cannot start.
     pub fn send(&mut self, indices: Vec<usize>) -> Result<()> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
@@ -120,8 +105,7 @@ impl<B: Batch> WorkerPool<B> {
         Ok(self.hand_over(done))
     }
 
-    /// The caller sleeps until a batch is ready, and takes it. The machine then records the time that others worked
-    /// for it.
+    /// Lets the caller's clock wait for the batch, and records the time that the workers spent on it.
     fn hand_over(&self, done: ReadyBatch<B>) -> Result<B> {
         self.machine.host().others_worked(done.worked);
         HostContext::lane().sleep_until(done.ready_at);
@@ -133,18 +117,15 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.received % self.plan.num_workers;
         let done = self.workers[id].receive(self.plan.timeout);
         if done.is_err() {
-            // Whatever delays one worker may delay the others, so the pool stops waiting for any of them. Each
-            // thread ends by itself when its sample is done, if ever.
+            // The other workers may be stuck, too, so the pool joins none of them. Each thread ends after its sample.
             self.workers.iter_mut().for_each(Worker::detach);
         }
         self.received += 1;
         done
     }
 
-    /// Does the work of PyTorch's pinning thread, one batch after the other, as they come from the workers.
-    ///
-    /// Only one thread may drive a simulated GPU, so pinning happens on the caller's thread, at the last moment.
-    /// Its time is charged as if a thread had started as soon as the batch was there.
+    /// Pins batches one after another, like PyTorch's pinning thread. Only one thread may drive a simulated GPU, so the
+    /// caller's thread does it, but its modelled time starts when the batch is ready.
     fn pin(&self, done: ReadyBatch<B>) -> ReadyBatch<B> {
         self.pin_lane.sleep_until(done.ready_at);
         let before = self.pin_lane.worked();
@@ -159,8 +140,8 @@ impl<B: Batch> WorkerPool<B> {
         ReadyBatch { batch, ready_at: self.pin_lane.now(), worked }
     }
 
-    /// Prepares persistent workers for another epoch. Batches that were requested by an epoch left early are
-    /// received and discarded, so that the workers' random numbers do not depend on how far they had got.
+    /// Prepares persistent workers for another epoch. Outstanding batches of an epoch that ended early are discarded,
+    /// so that the workers' random numbers do not depend on the workers' speed.
     pub fn begin_epoch(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
             let done = self.receive_unpinned()?;
@@ -185,7 +166,7 @@ impl<B: Batch> WorkerPool<B> {
                 is_alone: threads || gpu.is_alone,
                 ..gpu
             },
-            // What the caller computes again in its backward pass is not the worker's work.
+            // The caller's checkpoint does not cover the worker's operations.
             own: TensorContext {
                 worker: Some(CurrentWorker { info, stop: stop.clone() }),
                 autocast: amp::anew(own.autocast),
@@ -207,40 +188,36 @@ impl<B: Batch> WorkerPool<B> {
 
 impl<B> Drop for WorkerPool<B> {
     fn drop(&mut self) {
-        // All workers are told to stop before the first one is joined.
+        // Stops all workers before the first is joined.
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// One worker, on a thread or on the caller's.
 enum Worker<B> {
     OnThread(WorkerThread<B>),
-    /// Makes its batch on the caller's thread when the batch is requested.
+    /// Makes its batches on the caller's thread, on request.
     InCaller {
         desk: Box<WorkerEnvironment<B>>,
         jobs: VecDeque<LoadJob>,
     },
 }
 
-/// A batch to make, and the time it was requested.
 struct LoadJob {
     indices: Vec<usize>,
     sent_at: u64,
 }
 
-/// A batch, and the time it was ready. On a machine with virtual time this follows from the jobs alone, however the
-/// threads were scheduled.
+/// In virtual time, `ready_at` depends only on the jobs, not on the scheduling of threads.
 struct ReadyBatch<B> {
     batch: Result<B>,
     ready_at: u64,
-    /// The time that threads other than the caller's worked on it.
+    /// The time that other threads spent on it.
     worked: u64,
 }
 
 struct WorkerThread<B> {
     id: usize,
-    /// Both queues are unbounded, but the iterator bounds the outstanding batches, so no worker ever waits to
-    /// deliver a batch.
+    /// Unbounded, but the iterator limits the outstanding batches: a worker never blocks on sending.
     jobs: Option<Sender<LoadJob>>,
     batches: Receiver<ReadyBatch<B>>,
     thread: Option<JoinHandle<()>>,
@@ -261,7 +238,6 @@ impl<B: Send + 'static> Worker<B> {
         Ok(Worker::OnThread(WorkerThread { id, jobs: Some(jobs), batches, thread: Some(thread) }))
     }
 
-    /// Detaches the thread, which ends by itself.
     fn detach(&mut self) {
         if let Worker::OnThread(worker) = self {
             worker.thread = None;
@@ -272,7 +248,7 @@ impl<B: Send + 'static> Worker<B> {
         match self {
             Worker::OnThread(worker) => {
                 if let Some(jobs) = &worker.jobs {
-                    // If the worker is gone, receiving its batch will report it.
+                    // If the worker is gone, `receive` reports it.
                     let _ = jobs.send(job);
                 }
             }
@@ -314,29 +290,26 @@ impl<B> WorkerThread<B> {
 
 impl<B> Drop for WorkerThread<B> {
     fn drop(&mut self) {
-        self.jobs = None; // Closing the queue ends the thread.
+        self.jobs = None; // Ends the thread.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// A worker's environment: everything that makes its results independent of where it runs.
+/// A worker's state, which makes its results independent of its thread.
 struct WorkerEnvironment<B> {
     info: WorkerInfo,
     context: FullContext,
-    /// The clock of this worker.
     lane: Clock,
     stop: Arc<AtomicBool>,
-    /// The init function, if it has not been called yet.
     init_fn: Option<WorkerInitFn>,
-    /// A failed initialization is the error of all of this worker's batches.
+    /// The error of the init function, returned for every batch.
     init_failure: Option<Failure>,
     fetch: Fetch<B>,
 }
 
 impl<B> WorkerEnvironment<B> {
-    /// The main loop of a worker's thread.
     fn work(mut self, inbox: Receiver<LoadJob>, outbox: Sender<ReadyBatch<B>>) {
         for job in inbox {
             if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&job)).is_err() {
@@ -365,7 +338,6 @@ impl<B> WorkerEnvironment<B> {
     }
 }
 
-/// The reason why a worker could not make a batch, before the worker is named.
 #[derive(Clone)]
 struct Failure {
     kind: &'static str,
@@ -378,7 +350,7 @@ impl Failure {
     }
 }
 
-/// Calls the user's code. A panic in it is returned as a failure and does not end the worker.
+/// Calls the user's code. A panic becomes a failure.
 fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(|error| Failure { kind: error.kind(), cause: Arc::new(error) }),

@@ -1,11 +1,11 @@
-//! GPU0001, the golden rule: all tensors of an operation must be on one device.
+//! GPU0001, the golden rule: all operands of an operation must be on one device.
 
 use std::fmt::{self, Write};
 use std::panic::Location;
 
 use crate::device::Device;
 
-/// Two tensors of one operation are on different devices: which tensors, where each was made or moved, and the fix.
+/// Two operands on different devices: their origins and the fix.
 #[derive(Debug)]
 pub struct DeviceMismatch {
     /// PyTorch's message.
@@ -14,22 +14,22 @@ pub struct DeviceMismatch {
     pub operation: &'static str,
     /// The call site of the operation.
     pub place: &'static Location<'static>,
-    /// The first tensor, and the one that is on another device.
+    /// The first tensor, and the tensor on another device.
     pub operands: [MismatchedTensor; 2],
-    /// The fix, where a better one is known than the general advice for two tensors.
+    /// The fix, if it is better than the general advice.
     pub fix: Option<&'static str>,
-    /// The modules that were moved without the tensor that stayed behind, if it is a parameter or buffer.
+    /// The modules that moved without the tensor, if it is a parameter or buffer.
     pub unlisted: Option<Unlisted>,
 }
 
-/// A parameter or buffer that stayed behind when modules that could have listed it were moved.
+/// A parameter or buffer that did not move with its module.
 #[derive(Clone, Debug)]
 pub struct Unlisted {
     /// Its name in its layer, or "parameter" or "buffer".
     pub name: &'static str,
     /// The layer that made it, if any.
     pub layer: Option<&'static str>,
-    /// The module method that should have listed it.
+    /// The module method that should list it.
     pub list: &'static str,
     /// The line that created it.
     pub made: &'static Location<'static>,
@@ -39,21 +39,21 @@ pub struct Unlisted {
     pub modules: Vec<Forgetful>,
 }
 
-/// A module that may not list all its fields: the list is written by hand, or the derived one skips some.
+/// A module with a possibly incomplete list of fields: written by hand, or derived with skipped fields.
 #[derive(Clone, Debug)]
 pub struct Forgetful {
     /// The name of its type.
     pub module: &'static str,
-    /// The children, parameters and buffers that it lists.
+    /// The listed children, parameters and buffers.
     pub listed: Vec<String>,
-    /// The fields that its derived list skips; `None` if the list is written by hand.
+    /// The fields that the derived list skips; `None` if the list is written by hand.
     pub skipped: Option<&'static [&'static str]>,
 }
 
-/// A tensor that took part in the operation.
+/// An operand of the failed operation.
 #[derive(Debug)]
 pub struct MismatchedTensor {
-    /// PyTorch's name for this argument of the operation.
+    /// PyTorch's name of the argument.
     pub name: String,
     /// Its sizes.
     pub sizes: Vec<usize>,
@@ -61,9 +61,9 @@ pub struct MismatchedTensor {
     pub device: Device,
     /// The line that created it.
     pub made: &'static Location<'static>,
-    /// The line that last moved it, if any.
+    /// The line of its last move, if any.
     pub moved: Option<&'static Location<'static>>,
-    /// Whether it is a leaf that requires grad: most likely a parameter of a model.
+    /// Whether it is a leaf that requires grad, most likely a parameter.
     pub learned: bool,
 }
 
@@ -87,7 +87,7 @@ impl DeviceMismatch {
         report
     }
 
-    /// Suggests the fix. In general, the tensor still on the CPU is the one that was forgotten.
+    /// Suggests the fix. In general, the tensor on the CPU is the forgotten one.
     fn fix(&self) -> String {
         let [a, b] = &self.operands;
         if let Some(fix) = self.fix {
@@ -110,7 +110,6 @@ impl DeviceMismatch {
 }
 
 impl Unlisted {
-    /// The field that holds the tensor: the layer that made it, or the tensor itself.
     fn field(&self) -> String {
         match self.layer {
             Some(layer) => format!("the {layer} made at {}", self.made),
@@ -144,7 +143,6 @@ impl Unlisted {
     }
 }
 
-/// Names the tensor that did not move, and the modules that did.
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.layer.is_some() {
@@ -163,7 +161,6 @@ impl fmt::Display for Unlisted {
     }
 }
 
-/// Writes PyTorch's message alone.
 impl fmt::Display for DeviceMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)

@@ -1,5 +1,3 @@
-//! Errors of ranks and process groups.
-
 use super::{Error, Refusal};
 use crate::dtype::DType;
 use todevice_gpu::base::error::MeetingError;
@@ -104,7 +102,7 @@ pub enum DistributedError {
 
 todevice_gpu::debug_is_message!(DistributedError);
 
-/// PyTorch's text, word for word.
+/// PyTorch's exact text.
 fn advice(looked_for: bool) -> &'static str {
     match looked_for {
         false => {

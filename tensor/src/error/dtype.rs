@@ -1,5 +1,3 @@
-//! Dtype errors.
-
 use crate::dtype::DType;
 use crate::error::{Error, Refusal};
 
@@ -22,7 +20,6 @@ todevice_gpu::debug_is_message!(DTypeError);
 
 impl Refusal for DTypeError {}
 
-/// The error of an operation that is not implemented for a dtype.
 pub(crate) fn not_implemented(operation: &'static str, dtype: DType) -> Error {
     DTypeError::NotImplemented { operation, dtype }.into()
 }

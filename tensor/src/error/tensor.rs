@@ -1,5 +1,3 @@
-//! Errors common to all kinds of tensors.
-
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;
@@ -50,7 +48,7 @@ impl Refusal for TensorError {
     }
 }
 
-/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some types have no such name in PyTorch.
+/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some dtypes have no such name.
 pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
     let scalar = dtype.scalar_type();
     match (device, dtype) {

@@ -1,33 +1,31 @@
-//! The monitor of the host: what `htop` shows about this program.
+//! The host as `htop` shows it.
 
 use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::time::Instant;
 
-/// The operating system's information about this program ([`host`]).
+/// This program as the operating system sees it ([`host`]).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Host {
     /// The time of the measurement.
     pub at: Instant,
-    /// The CPU time of all threads of this program. On a machine with modelled time it is modelled too: the CPU's
-    /// work, driver calls, waits for a GPU (which CUDA spends polling), and the work of data loading workers, but
-    /// not sleeping or waiting for a worker.
+    /// The CPU time of all threads of this program. Modelled on a machine with modelled time: the CPU's work, driver
+    /// calls, waits for a GPU (CUDA spins) and data loading workers, but not sleeps or waits for a worker.
     pub cpu_time: Option<Duration>,
-    /// The number of threads, where the system counts them.
+    /// The number of threads, if the system counts them.
     pub threads: Option<usize>,
-    /// The memory in use by the program in bytes (RSS, *resident set size*). It includes the memory of simulated GPUs.
+    /// The program's memory in bytes (RSS, *resident set size*), including the memory of simulated GPUs.
     pub memory: Option<u64>,
     /// The computer's memory in bytes.
     pub memory_total: Option<u64>,
-    /// The computer's number of cores.
+    /// The number of CPU cores.
     pub cores: Option<usize>,
 }
 
 impl Host {
-    /// The CPU usage since an earlier measurement, in percent of one core: 100 is one thread that never idles.
-    /// `None` if no time has passed.
+    /// Returns the CPU usage since an earlier measurement, in percent of one core. `None` if no time has passed.
     pub fn cpu_usage_since(&self, earlier: &Host) -> Option<f64> {
         let worked = self.cpu_time?.checked_sub(earlier.cpu_time?)?;
         let passed = self.at - earlier.at;
@@ -35,8 +33,7 @@ impl Host {
     }
 }
 
-/// Returns the operating system's current information about this program. A web page gets none: there only modelled
-/// times are known.
+/// Returns the operating system's data about this program. In a web page only modelled times are available.
 ///
 /// ```
 /// use todevice::{Machine, Tensor, monitor};
@@ -74,7 +71,6 @@ fn of_system() -> Host {
     unknown
 }
 
-/// Fills in the values that the operating system provides.
 #[cfg(not(target_family = "wasm"))]
 fn ask(unknown: Host) -> Host {
     use sysinfo::{MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};

@@ -1,16 +1,15 @@
-//! The information that `nvidia-smi` and `htop` show: how busy the GPUs are, which processes hold their memory, and
-//! the work of the host.
+//! The data of `nvidia-smi` and `htop`: the load of the GPUs, the processes on them, and the load of the host.
 //!
-//! For real GPUs this module uses NVML, the driver's library on which NVIDIA's monitor is based (`nvidia/nvml.rs`
-//! of `todevice-gpu`). A simulated GPU answers the same queries from its own state (`simulated/activity.rs` there):
-//! memory is exact; utilization, power and bus traffic are modelled. The host is in `host.rs`.
+//! Real GPUs are read through NVML, the driver's monitoring library (`nvidia/nvml.rs` of `todevice-gpu`). Simulated
+//! GPUs answer from their own state (`simulated/activity.rs` there): memory is exact; utilization, power and bus
+//! traffic are modelled.
 //!
-//! Monitoring is free: it creates no context on a GPU, waits for nothing, and takes no time on a simulated machine.
+//! Monitoring is free: it creates no CUDA context, waits for nothing, and takes no simulated time.
 
 mod host;
 
 #[cfg(not(target_family = "wasm"))]
-#[doc(hidden)] // For the test that substitutes a library for NVML and has no GPU.
+#[doc(hidden)] // For the test that substitutes NVML.
 pub use crate::gpu::nvidia::reading::{
     gpu as nvml_gpu, topology as nvml_topology, versions as nvml_versions,
 };
@@ -26,7 +25,7 @@ use crate::gpu::simulated::activity;
 use crate::gpu::{check_ordinal, current_index, of_machine};
 use crate::machine::{GpuSpec, Machine};
 
-/// Returns a monitor's information about a GPU.
+/// Returns the monitor's data about a GPU.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda, monitor};
@@ -46,7 +45,7 @@ use crate::machine::{GpuSpec, Machine};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error if there is no such device, or if NVML cannot be used.
+/// Returns an error if the device does not exist or NVML is not available.
 pub fn gpu(index: usize) -> Result<Gpu> {
     let cuda = check_ordinal(index)?;
     if let Some(gpu) = cuda.monitor(index) {
@@ -61,10 +60,8 @@ pub fn gpu(index: usize) -> Result<Gpu> {
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
 }
 
-/// Returns the connections between the machine's GPUs, as printed by `nvidia-smi topo -m`. For simulated GPUs it
-/// includes those hidden by `CUDA_VISIBLE_DEVICES`; for real ones only those this program sees.
-///
-/// Whether one GPU can access another's memory is a separate question:
+/// Returns the connections between the machine's GPUs, as `nvidia-smi topo -m` prints them. Simulated GPUs hidden by
+/// `CUDA_VISIBLE_DEVICES` are included, hidden real GPUs are not. Peer access is a separate question:
 /// [`cuda::can_device_access_peer`](crate::cuda::can_device_access_peer).
 ///
 /// ```
@@ -81,7 +78,7 @@ pub fn gpu(index: usize) -> Result<Gpu> {
 /// # }
 /// ```
 ///
-/// Returns an error on a machine without a GPU, and if NVML cannot be used.
+/// Returns an error without a GPU, or if NVML is not available.
 pub fn topology() -> Result<Topology> {
     let machine = Machine::current();
     if let GpuSpec::Simulated(gpus) = machine.gpus() {
@@ -99,7 +96,7 @@ pub fn topology() -> Result<Topology> {
     )))
 }
 
-/// The versions that `nvidia-smi` prints above its table. A simulated GPU has none.
+/// Returns the versions above `nvidia-smi`'s table. A simulated GPU has none.
 pub fn versions() -> Versions {
     #[cfg(not(target_family = "wasm"))]
     if !Machine::current().time_is_modelled() {
@@ -108,8 +105,8 @@ pub fn versions() -> Versions {
     Versions::default()
 }
 
-/// The period covered by the counters of [`gpu`]. On a real GPU up to a second, depending on the card (NVML
-/// documents between a sixth of a second and a second). On a simulated GPU, whose programs are short, 4 ms.
+/// Returns the sample period of [`gpu`]'s utilization: up to a second on a real GPU, depending on the card (NVML
+/// documents 1/6 s to 1 s), and 4 ms on a simulated GPU, whose programs are short.
 pub fn sample_period() -> Duration {
     match Machine::current().time_is_modelled() {
         true => Duration::from_nanos(activity::PERIOD),
@@ -117,8 +114,8 @@ pub fn sample_period() -> Duration {
     }
 }
 
-/// The percentage of the last sample period during which at least one kernel ran on the current device
-/// (`torch.cuda.utilization`): `GPU-Util`.
+/// Returns `GPU-Util` (`torch.cuda.utilization`): the percentage of the last sample period in which a kernel ran on the
+/// current device.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda, monitor, time};
@@ -142,29 +139,29 @@ pub fn utilization() -> Result<u32> {
     known(of_current()?.utilization, "GPU utilization")
 }
 
-/// The percentage of the last sample period during which the current device's memory was read or written
-/// (`torch.cuda.memory_usage`). It does not show how full the memory is: see [`device_memory_used`].
+/// Returns the percentage of the last sample period in which the current device's memory was read or written
+/// (`torch.cuda.memory_usage`). The fill level is [`device_memory_used`].
 pub fn memory_usage() -> Result<u32> {
     known(of_current()?.memory_utilization, "memory utilization")
 }
 
-/// The memory of the current device in use by all programs, in bytes (`torch.cuda.device_memory_used`): `Memory-Usage`.
+/// Returns `Memory-Usage`, the bytes that all programs use on the current device (`torch.cuda.device_memory_used`).
 pub fn device_memory_used() -> Result<u64> {
     Ok(of_current()?.memory_used)
 }
 
-/// The temperature of the current device in degrees Celsius (`torch.cuda.temperature`).
+/// Returns the temperature of the current device in degrees Celsius (`torch.cuda.temperature`).
 pub fn temperature() -> Result<u32> {
     known(of_current()?.temperature, "temperature")
 }
 
-/// The power draw of the current device in milliwatts (`torch.cuda.power_draw`).
+/// Returns the power draw of the current device in milliwatts (`torch.cuda.power_draw`).
 pub fn power_draw() -> Result<u32> {
     known(of_current()?.power_draw, "power draw")
 }
 
-/// Lists the compute processes on the current device and their memory, as text (`torch.cuda.list_gpu_processes`).
-/// As in PyTorch, graphics-only processes are not listed, and an `MB` is a MiB.
+/// Lists the compute processes on the current device with their memory (`torch.cuda.list_gpu_processes`). As in
+/// PyTorch, an `MB` is a MiB.
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};

@@ -1,5 +1,3 @@
-//! Activation functions as layers.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::ops::elementwise::Approximate;
@@ -27,25 +25,25 @@ macro_rules! activation {
 }
 
 activation!(
-    /// `max(x, 0)` (`torch.nn.ReLU`).
+    /// Computes `max(x, 0)` (`torch.nn.ReLU`).
     ReLU,
     relu
 );
 activation!(
-    /// `torch.nn.Tanh`.
+    /// Computes `tanh(x)` (`torch.nn.Tanh`).
     Tanh,
     tanh
 );
 activation!(
-    /// `1 / (1 + e⁻ˣ)` (`torch.nn.Sigmoid`).
+    /// Computes `1 / (1 + e⁻ˣ)` (`torch.nn.Sigmoid`).
     Sigmoid,
     sigmoid
 );
 
-/// x times the probability that a normal number is smaller (`torch.nn.GELU`).
+/// Computes `x · Φ(x)`, with the cumulative normal distribution Φ (`torch.nn.GELU`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GELU {
-    /// How that probability is computed.
+    /// The way to compute Φ.
     pub approximate: Approximate,
 }
 

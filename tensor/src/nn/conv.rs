@@ -1,5 +1,3 @@
-//! The convolution layer.
-
 use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
@@ -11,23 +9,22 @@ use crate::options::AndOptions;
 use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
-/// A convolution layer (`torch.nn.Conv2d`): slides a kernel over images. Input (batch, in_channels, height, width),
-/// output (batch, out_channels, …); see [`Tensor::conv2d`].
+/// A layer that slides a kernel over images (`torch.nn.Conv2d`). Input (batch, in_channels, height, width), output
+/// (batch, out_channels, …). See [`Tensor::conv2d`].
 pub struct Conv2d {
-    /// (out_channels, in_channels / groups, kernel height, kernel width)
+    /// Shape (out_channels, in_channels / groups, kernel height, kernel width).
     pub weight: Parameter,
-    /// (out_channels)
+    /// Shape (out_channels).
     pub bias: Option<Parameter>,
     in_channels: usize,
     out_channels: usize,
     kernel_size: Pair,
-    /// The options of the convolution.
     options: Conv2dOptions,
 }
 
 impl Conv2d {
-    /// Creates a layer with weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming
-    /// initialisation with a = √5, drawn from the default generator, weight first.
+    /// Creates a layer with weight and bias uniform in ±1/√(in_channels · kernel elements), PyTorch's Kaiming
+    /// initialisation with a = √5. The default generator draws the weight first.
     ///
     /// ```
     /// # use todevice::nn;
@@ -59,7 +56,6 @@ impl Conv2d {
         Conv2d::made(in_channels, out_channels, kernel_size.into(), options)
     }
 
-    /// The body of `new`, which is compiled for each way to call it.
     #[track_caller]
     fn made(
         in_channels: usize,
@@ -86,8 +82,7 @@ impl Conv2d {
         let weight = Tensor::empty((&[out_channels, channels, rows, columns], made))?;
         let fan_in = (channels * rows * columns) as f64;
         if fan_in > 0.0 {
-            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below except for rounding, which
-            // follows PyTorch.
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the bound below, but rounded as in PyTorch.
             let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
             weight.uniform_(-bound, bound, None)?;
         }
@@ -125,7 +120,7 @@ impl Module for Conv2d {
     }
 
     fn extra_repr(&self) -> String {
-        // Convolutions print both numbers, even if only one was given.
+        // Convolutions print both numbers of a pair.
         let pair = |pair: Pair| {
             let [height, width] = pair.values();
             format!("({height}, {width})")

@@ -1,5 +1,3 @@
-//! Dropout as a layer.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::module::{Module, display_as_module};
@@ -7,8 +5,7 @@ use crate::error::Result;
 use crate::ops::random::error::RandomError;
 use crate::tensor::Tensor;
 
-/// During training, zeros each element with probability `p` and scales the others by `1 / (1 − p)`; does nothing in
-/// evaluation mode (`torch.nn.Dropout`).
+/// Zeros each element with probability `p` in training, and scales the others by `1 / (1 − p)` (`torch.nn.Dropout`).
 pub struct Dropout {
     p: f64,
     training: AtomicBool,

@@ -1,5 +1,3 @@
-//! The embedding layer, a table of vectors that represent words.
-
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
 use crate::device::Device;
@@ -9,8 +7,7 @@ use crate::ops::index::embedding::padding_row;
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
-/// Looks up a row of a learned table for each number (`torch.nn.Embedding`). Input (…) of indices, output (…,
-/// embedding_dim).
+/// Looks up a row of a learned table for each index (`torch.nn.Embedding`): (…) becomes (…, embedding_dim).
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -21,7 +18,7 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct Embedding {
-    /// (num_embeddings, embedding_dim)
+    /// Shape (num_embeddings, embedding_dim).
     pub weight: Parameter,
     num_embeddings: usize,
     embedding_dim: usize,
@@ -31,9 +28,9 @@ pub struct Embedding {
 /// The keyword arguments of `torch.nn.Embedding`.
 #[derive(Clone, Copy, Debug)]
 pub struct EmbeddingOptions {
-    /// A row that starts as 0 and is not learned; a negative number counts from the end.
+    /// A row of zeros without gradient. A negative number counts from the end.
     pub padding_idx: Option<i64>,
-    /// The device on which the table is created and its numbers are drawn.
+    /// The device of the table, where its numbers are drawn.
     pub device: Device,
     /// The dtype of the table.
     pub dtype: DType,
@@ -48,9 +45,7 @@ impl Default for EmbeddingOptions {
 }
 
 impl Embedding {
-    /// A table of `num_embeddings` rows, drawn from the normal distribution by the default generator.
-    ///
-    /// Errors if there is no row `padding_idx`, or if the device does not exist.
+    /// Creates a table of normal random rows. Errors if there is no row `padding_idx`, or if the device does not exist.
     #[track_caller]
     pub fn new(
         num_embeddings: usize,

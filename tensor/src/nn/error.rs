@@ -1,12 +1,10 @@
-//! The errors of modules.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a module.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ModuleError {
     #[error("{0}")]
     Conv(&'static str),

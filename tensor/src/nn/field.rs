@@ -1,5 +1,3 @@
-//! The fields that a module can have, for `#[derive(Module)]`.
-
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +6,8 @@ use super::parameter::{Buffer, Parameter};
 use crate::device::Device;
 use crate::dtype::DType;
 
-/// The type of a field in a module with `#[derive(Module)]`: a module, a parameter, a buffer, a [`Training`], or a plain value
-/// such as a number. A field of any other type must be marked `#[module(skip)]`; otherwise the compiler points at it:
+/// The type of a field in a module with `#[derive(Module)]`: a module, a parameter, a buffer, a [`Training`], or a
+/// plain value such as a number. Fields of other types need `#[module(skip)]`, or else the compiler points to them:
 ///
 /// ```compile_fail,E0277
 /// use todevice::nn::{self, Module};
@@ -33,19 +31,15 @@ use crate::dtype::DType;
     note = "write `#[module(skip)]` above the field if the module's parameters and state do without it"
 )]
 pub trait ModuleField {
-    /// Adds the modules in this field.
     #[doc(hidden)]
     fn add_children<'m>(&'m self, _name: &str, _found: &mut Vec<(String, &'m dyn Module)>) {}
 
-    /// Adds the parameter in this field.
     #[doc(hidden)]
     fn add_parameters(&self, _name: &'static str, _found: &mut Vec<(&'static str, Parameter)>) {}
 
-    /// Adds the buffer in this field.
     #[doc(hidden)]
     fn add_buffers(&self, _name: &'static str, _found: &mut Vec<(&'static str, Buffer)>) {}
 
-    /// Tells the field whether its module is in training mode.
     #[doc(hidden)]
     fn training_changed(&self, _training: bool) {}
 }
@@ -82,7 +76,7 @@ impl<M: Module> ModuleField for Option<M> {
     }
 }
 
-/// As in an `nn.ModuleList`, each module is named after the field and its index: `blocks.0`.
+/// Names each module after the field and its index, like an `nn.ModuleList`: `blocks.0`.
 impl<M: Module> ModuleField for Vec<M> {
     fn add_children<'m>(&'m self, name: &str, found: &mut Vec<(String, &'m dyn Module)>) {
         found.extend(
@@ -115,8 +109,7 @@ impl ModuleField for Option<Buffer> {
     }
 }
 
-/// Whether a module is in training mode (`self.training`): true until [`Module::eval`] is called on it or on an
-/// enclosing module.
+/// The mode of a module (`self.training`): true until [`Module::eval`] is called on it or on an enclosing module.
 ///
 /// ```
 /// use todevice::nn::{self, Module};
@@ -148,7 +141,7 @@ impl ModuleField for Option<Buffer> {
 pub struct Training(AtomicBool);
 
 impl Training {
-    /// Whether the module is in training mode.
+    /// Returns whether the module is in training mode.
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,5 +1,3 @@
-//! A module as a function of its parameters and buffers (`torch.func.functional_call`).
-
 use std::panic::Location;
 
 use super::error::ModuleError;
@@ -11,9 +9,9 @@ use crate::tensor::Tensor;
 
 /// Runs `module` with the given tensors in place of its parameters and buffers, by name (`torch.func.functional_call`).
 ///
-/// The module itself does not change, and it uses its own tensors for names not given. Gradients flow into the given
-/// tensors. A write to a buffer changes the given tensor, or is lost with the call if it replaces the tensor. A parameter
-/// shared by two modules goes by its name in the first of them.
+/// The module does not change, and keeps its tensors for other names. Gradients flow into the given tensors. In-place
+/// writes to a buffer change the given tensor; a replacement of the buffer is lost after the call. A parameter shared
+/// by two modules has its name in the first.
 ///
 /// ```
 /// use todevice::{Tensor, func::functional_call, nn, nn::Module};
@@ -28,8 +26,7 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors if the module has no parameter or buffer of a given name, like PyTorch with `strict`, and if the forward pass
-/// errors.
+/// Errors if the module has no parameter or buffer of a given name, like PyTorch with `strict`.
 #[track_caller]
 pub fn functional_call<'a, M: Module + ?Sized>(
     module: &M,
@@ -52,7 +49,7 @@ pub fn functional_call<'a, M: Module + ?Sized>(
     module.forward(input)
 }
 
-/// Every parameter and buffer of a module, by name.
+/// Returns the cell of every parameter and buffer, by name.
 pub(crate) fn cells_of<M: Module + ?Sized>(module: &M) -> Vec<(String, Cell)> {
     let parameters = module.named_parameters().into_iter().map(|(name, parameter)| (name, parameter.cell()));
     let buffers = module.named_buffers().into_iter().map(|(name, buffer)| (name, buffer.cell()));

@@ -1,5 +1,3 @@
-//! The fully connected layer.
-
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
 use crate::device::Device;
@@ -9,11 +7,11 @@ use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
-/// `y = x·Wᵀ + b` (`torch.nn.Linear`). Input (…, in_features), output (…, out_features).
+/// A layer that computes `y = x·Wᵀ + b` (`torch.nn.Linear`). Input (…, in_features), output (…, out_features).
 pub struct Linear {
-    /// (out_features, in_features)
+    /// Shape (out_features, in_features).
     pub weight: Parameter,
-    /// (out_features)
+    /// Shape (out_features).
     pub bias: Option<Parameter>,
     in_features: usize,
     out_features: usize,
@@ -22,9 +20,9 @@ pub struct Linear {
 /// The keyword arguments of `torch.nn.Linear`.
 #[derive(Clone, Copy, Debug)]
 pub struct LinearOptions {
-    /// Whether to learn and add a bias.
+    /// Whether the layer has a bias.
     pub bias: bool,
-    /// The device on which weight and bias are created; their random values are drawn there.
+    /// The device of weight and bias, where their random values are drawn.
     pub device: Device,
     /// The dtype of weight and bias.
     pub dtype: DType,
@@ -39,10 +37,8 @@ impl Default for LinearOptions {
 }
 
 impl Linear {
-    /// Creates a layer with weight and bias uniform in ±1/√in_features: PyTorch's Kaiming initialisation with a = √5,
-    /// drawn from the default generator, weight first.
-    ///
-    /// Errors if the device does not exist.
+    /// Creates a layer with weight and bias uniform in ±1/√in_features, PyTorch's Kaiming initialisation with a = √5.
+    /// The default generator draws the weight first. Errors if the device does not exist.
     ///
     /// ```
     /// use todevice::{Device, Machine, nn};
@@ -62,15 +58,13 @@ impl Linear {
         Linear::made(in_features, out_features, options)
     }
 
-    /// The body of `new`, which is compiled for each way to call it.
     #[track_caller]
     fn made(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let made = TensorOptions::from((options.device, options.dtype));
         let weight = Tensor::empty((&[out_features, in_features], made))?;
         let fan_in = in_features as f64;
         if fan_in > 0.0 {
-            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below except for rounding, which
-            // follows PyTorch.
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the bound below, but rounded as in PyTorch.
             let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
             weight.uniform_(-bound, bound, None)?;
         }

@@ -1,5 +1,3 @@
-//! Losses as modules, and their common trait.
-
 use std::panic::Location;
 
 use super::error::ModuleError;
@@ -11,10 +9,10 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::tensor_options::ToOptions;
 
-/// A loss: a module that measures how far another module's output is from the target. A training loop can accept any of them.
+/// A loss of an output and a target, for training loops with any loss.
 ///
-/// Derive it for a loss of your own, as you derive [`Module`] for a module: its method `forward` takes the output and
-/// the target, and its fields, such as class weights in a [`Buffer`], move with `.to` and are saved.
+/// Derive it for your own losses, like [`Module`]. The method `forward` takes the output and the target. The fields,
+/// such as class weights in a [`Buffer`], move with `.to` and are saved.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -48,17 +46,16 @@ use crate::tensor_options::ToOptions;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Loss: Send + Sync {
-    /// The loss of `input`, the output of a module, against `target`; recorded by autograd.
+    /// Computes the loss of `input`, a module's output, against `target`, recorded by autograd.
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor>;
 
-    /// The same loss as a module, with its parameters, buffers and state. That module's own `forward` has no target, so
-    /// it always errors.
+    /// Returns the loss as a module, with its parameters, buffers and state. The module's `forward` always errors.
     fn as_module(&self) -> &dyn Module;
 }
 
 impl dyn Loss + '_ {
-    /// Moves or converts the loss's parameters and buffers, in place: [`Module::to`] for losses of any type.
+    /// Moves or converts the loss's parameters and buffers in place, like [`Module::to`].
     #[track_caller]
     pub fn to(&self, options: impl Into<ToOptions>) -> Result<&Self> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -67,7 +64,6 @@ impl dyn Loss + '_ {
     }
 }
 
-/// A pointer to a loss is a loss.
 impl<L: Loss + ?Sized> Loss for Box<L> {
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
@@ -79,28 +75,28 @@ impl<L: Loss + ?Sized> Loss for Box<L> {
     }
 }
 
-/// The result of a loss's `forward` without a target, for `#[derive(Loss)]`.
+/// The result of `forward` without a target, for `#[derive(Loss)]`.
 #[doc(hidden)]
 pub fn no_target(loss: &'static str) -> Result<Tensor> {
     Err(ModuleError::NoTarget { loss }.into())
 }
 
-/// The mean squared error (`torch.nn.MSELoss`), of an input and a target of the same shape.
+/// The mean squared error of an input and a target of the same shape (`torch.nn.MSELoss`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MSELoss {
-    /// How the losses of the elements are combined.
+    /// The reduction of the elements' losses.
     pub reduction: Reduction,
 }
 
-/// The mean absolute error (`torch.nn.L1Loss`), of an input and a target of the same shape.
+/// The mean absolute error of an input and a target of the same shape (`torch.nn.L1Loss`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct L1Loss {
-    /// How the losses of the elements are combined.
+    /// The reduction of the elements' losses.
     pub reduction: Reduction,
 }
 
-/// Cross entropy between scores, (n, classes), and class indices, (n), or class probabilities, (n, classes)
-/// (`torch.nn.CrossEntropyLoss`). The class weights are a buffer: they move with the loss.
+/// The cross entropy of scores, (n, classes), with class indices, (n), or class probabilities, (n, classes)
+/// (`torch.nn.CrossEntropyLoss`). The class weights are a buffer, so they move with the loss.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -114,16 +110,14 @@ pub struct L1Loss {
 #[derive(Debug, Default)]
 pub struct CrossEntropyLoss(OfClasses);
 
-/// The negative log likelihood (`torch.nn.NLLLoss`) of log-probabilities, (n, classes), for class indices, (n). The class
-/// weights are a buffer: they move with the loss.
+/// The negative log likelihood of log-probabilities, (n, classes), for class indices, (n) (`torch.nn.NLLLoss`). The
+/// class weights are a buffer, so they move with the loss.
 #[derive(Debug, Default)]
 pub struct NLLLoss(OfClasses);
 
-/// The common fields of classification losses.
 #[derive(Debug, Default)]
 struct OfClasses {
     weight: Option<Buffer>,
-    /// All options except the weight.
     options: CrossEntropyOptions,
 }
 
@@ -143,25 +137,24 @@ impl OfClasses {
 }
 
 impl CrossEntropyLoss {
-    /// Creates a loss. The options are class weights, the index to ignore, the reduction, and label smoothing.
+    /// Creates a loss with class weights, an index to ignore, a reduction, and label smoothing.
     pub fn new(options: CrossEntropyOptions) -> CrossEntropyLoss {
         CrossEntropyLoss(OfClasses::new("CrossEntropyLoss", options))
     }
 }
 
 impl NLLLoss {
-    /// Creates a loss. The options are class weights, the index to ignore, and the reduction.
+    /// Creates a loss with class weights, an index to ignore, and a reduction.
     pub fn new(options: CrossEntropyOptions) -> NLLLoss {
         NLLLoss(OfClasses::new("NLLLoss", options))
     }
 }
 
-// Also an inherent method, so that it works without the prelude, and because it takes precedence over the one of
-// `Module`, which takes no target.
+// As an inherent method, `forward` needs no prelude and takes precedence over `Module::forward`, which takes no target.
 macro_rules! losses {
     ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
         impl $Loss {
-            /// The loss of `input`, the output of a module, against `target`.
+            /// Computes the loss of `input`, a module's output, against `target`.
             #[track_caller]
             pub fn forward(&self, $input: &Tensor, $target: &Tensor) -> Result<Tensor> {
                 let $loss = self;
@@ -185,7 +178,6 @@ macro_rules! losses {
                 stringify!($Loss)
             }
 
-            /// Always errors, because a loss needs a target.
             #[track_caller]
             fn forward(&self, _input: &Tensor) -> Result<Tensor> {
                 no_target(stringify!($Loss))

@@ -1,5 +1,3 @@
-//! The base of every layer and network: a forward pass, parameters, buffers and children.
-
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -15,12 +13,11 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::tensor_options::ToOptions;
 
-/// A layer, or a network made of layers (`torch.nn.Module`).
+/// A layer, or a network of layers (`torch.nn.Module`).
 ///
-/// Derive it for a module of your own. Its fields become children, parameters and buffers under their own names, and
-/// its method `forward` is the forward pass. A field may be a module, an `Option` or a `Vec` of modules, a
-/// [`Parameter`], a [`Buffer`], [`Training`](super::Training), or a plain value such as a number; a field of any other
-/// type must be marked `#[module(skip)]`.
+/// Derive it for your own modules. Their fields become children, parameters and buffers, named like the fields, and the
+/// method `forward` becomes the forward pass. A field may be a module, an `Option` or a `Vec` of modules, a
+/// [`Parameter`], a [`Buffer`], [`Training`](super::Training), or a plain value. Others need `#[module(skip)]`.
 ///
 /// ```
 /// use todevice::nn::{self, Module};
@@ -45,111 +42,107 @@ use crate::tensor_options::ToOptions;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Module: Send + Sync {
-    /// The name of the type, as printed: "Linear".
+    /// Returns the name of the type as printed: "Linear".
     fn name(&self) -> &'static str;
 
-    /// Computes the output; recorded by autograd like any other computation.
+    /// Computes the output. Autograd records the computation.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// The fields with their names, as listed by `#[derive(Module)]`. `children`, `own_parameters` and `own_buffers`
-    /// take theirs from here.
     #[doc(hidden)]
     fn fields(&self) -> Vec<(&'static str, &dyn ModuleField)> {
         Vec::new()
     }
 
-    /// The fields that a derived list skips, or `None` if there is no derived list.
+    /// Returns the fields that a derived list skips, or `None` without a derived list.
     #[doc(hidden)]
     fn skipped_fields(&self) -> Option<&'static [&'static str]> {
         None
     }
 
-    /// Whether the module belongs to this crate, whose modules list everything they have.
+    /// Whether the module belongs to this crate, whose modules list all fields.
     #[doc(hidden)]
     fn is_built_in(&self) -> bool {
         std::any::type_name::<Self>().starts_with("todevice::")
     }
 
-    /// The modules that this one consists of, by name, in the order of construction.
+    /// Returns the submodules by name, in the order of construction.
     fn children(&self) -> Vec<(String, &dyn Module)> {
         field::children(self.fields())
     }
 
-    /// The parameters of this module itself, without those of its children.
+    /// Returns the module's parameters, without those of its children.
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
         field::parameters(self.fields())
     }
 
-    /// The buffers of this module itself.
+    /// Returns the module's buffers, without those of its children.
     fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
         field::buffers(self.fields())
     }
 
-    /// The version of this module's own entries in a state (`Module._version`). The state carries it along.
+    /// Returns the version of the module's entries in a state (`Module._version`), which the state contains.
     fn state_version(&self) -> i64 {
         1
     }
 
-    /// This module's own names that a state of the given version may lack, because they were added later; their values
-    /// are kept. States from PyTorch before 0.4.1, and states assembled by hand, have no versions.
+    /// Returns the names that a state of the given version may lack, because they were added later. Their values stay.
+    /// States from PyTorch before 0.4.1, and states assembled by hand, have no version.
     fn optional_in_state(&self, _version: Option<i64>) -> &'static [&'static str] {
         &[]
     }
 
-    /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval). Layers whose behaviour differs
-    /// between the two store the mode.
+    /// Sets the mode of this module, for [`train`](Self::train) and [`eval`](Self::eval). Layers may store it.
     fn set_training(&self, training: bool) {
         self.fields().iter().for_each(|(_, field)| field.training_changed(training));
     }
 
-    /// The text between the parentheses when this module is printed.
+    /// Returns the text between the parentheses of the printed module.
     fn extra_repr(&self) -> String {
         String::new()
     }
 
-    /// All parameters, including those of children; a shared one is listed once.
+    /// Returns all parameters, including those of children. A shared one is listed once.
     fn parameters(&self) -> Vec<Parameter> {
         self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
     }
 
-    /// All parameters with their names ("0.weight").
+    /// Returns all parameters with their names ("0.weight").
     fn named_parameters(&self) -> Vec<(String, Parameter)> {
         let mut found = Vec::new();
         collect_parameters("", self.own_parameters(), self.children(), &mut found);
         found
     }
 
-    /// All buffers with their names.
+    /// Returns all buffers with their names.
     fn named_buffers(&self) -> Vec<(String, Buffer)> {
         let mut found = Vec::new();
         collect_buffers("", self.own_buffers(), self.children(), &mut found);
         found
     }
 
-    /// Turns training mode on, in which dropout is active.
+    /// Turns training mode on.
     fn train(&self) {
         set_training(self, true);
     }
 
-    /// Turns training mode off, so that dropout does nothing. This does not turn gradients off; `no_grad` does.
+    /// Turns training mode off, so dropout does nothing. `no_grad` turns off gradients.
     fn eval(&self) {
         set_training(self, false);
     }
 
-    /// Unfreezes or freezes all parameters, including those of children (`Module.requires_grad_`). Their gradients stay.
+    /// Unfreezes or freezes all parameters, including those of children (`Module.requires_grad_`), but keeps gradients.
     fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
         require_grad(&self.parameters(), requires_grad)
     }
 
-    /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters. Only
-    /// floating-point tensors change their dtype.
+    /// Moves or converts every parameter and buffer in place. Only floating-point tensors change their dtype.
     ///
-    /// Errors, before anything is converted, if the dtype is not floating-point.
+    /// Errors, before any conversion, if the dtype is not floating-point.
     ///
-    /// If another device lacks the memory for everything, nothing is moved. A conversion on the same device frees
-    /// memory as it goes, tensor by tensor, as in PyTorch; so there an error says how many tensors were converted
-    /// before it ([`Error::HalfDone`](crate::Error::HalfDone)).
+    /// If another device lacks memory, nothing is moved. A conversion on the same device frees memory tensor by tensor,
+    /// as in PyTorch, so its error contains the number of converted tensors
+    /// ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
     where
@@ -167,7 +160,7 @@ pub trait Module: Send + Sync {
         self.parameters().iter().for_each(Parameter::zero_grad);
     }
 
-    /// The values of all parameters and buffers, by name. They share memory with the module.
+    /// Returns the values of all parameters and buffers, by name. They share memory with the module.
     #[track_caller]
     fn state_dict(&self) -> StateDict {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -176,8 +169,8 @@ pub trait Module: Send + Sync {
 
     /// Copies values into the parameters and buffers of the same names.
     ///
-    /// Errors, before anything is copied, if sizes differ, or, with `strict`, if names are missing or unknown. (PyTorch
-    /// errors only after it has copied everything that fits.)
+    /// Errors before any copy if sizes differ, or, with `strict`, if names are missing or unknown. (PyTorch first
+    /// copies all tensors that fit.)
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -185,19 +178,18 @@ pub trait Module: Send + Sync {
     }
 }
 
-/// For functions that take a module and options, such as `DataParallel::new`.
+/// For functions with a module and options, such as `DataParallel::new`.
 impl<M: Module, O: Default> AndOptions<M, O> for M {
     fn split(self) -> (M, O) {
         (self, O::default())
     }
 }
 
-/// The body of the method, which is compiled for each module.
 fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
     parameters.iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
 }
 
-/// A pointer to a module is a module: a `Box<dyn Module>` can be moved, and can be the child of another.
+/// A pointer to a module is a module, so a `Box<dyn Module>` can be moved and be a child.
 macro_rules! forward_module_to_pointee {
     ($($Pointer:ident),*) => {$(
         impl<M: Module + ?Sized> Module for $Pointer<M> {
@@ -288,7 +280,7 @@ macro_rules! forward_module_to_pointee {
 }
 forward_module_to_pointee!(Box, Arc);
 
-// These take the parts of a module, which may be of any type, so they are compiled only once.
+// Not generic over the module, so they are compiled once.
 
 fn collect_parameters(
     prefix: &str,
@@ -337,8 +329,7 @@ pub(super) fn convert(
             "parameters and buffers were converted: the same call, with memory for it, does the rest",
         );
         match replacement.map_err(half)? {
-            // Tensors that move to another device are kept until all have arrived. Those that stay are replaced at
-            // once, so that a device never holds the model twice.
+            // Tensors for another device are kept until all have arrived. Others are replaced at once, to save memory.
             Some(replacement) if replacement.is_elsewhere() => moved.push(replacement),
             Some(replacement) => {
                 replacement.take_place()?;
@@ -350,7 +341,7 @@ pub(super) fn convert(
     moved.into_iter().try_for_each(Replacement::take_place)
 }
 
-/// Notes which of the moved modules may have missed a field, for the error about a tensor that stayed behind.
+/// Records which moved modules may have missed a field, for the error about a tensor left behind.
 fn note_move(module: &dyn Module, options: ToOptions) {
     fn look(module: &dyn Module, found: &mut Vec<Forgetful>) {
         let children = module.children();
@@ -378,7 +369,7 @@ fn set_training<M: Module + ?Sized>(module: &M, training: bool) {
     }
 }
 
-/// Prints as PyTorch does: one line for a layer, and one more for each child.
+/// Prints like PyTorch: one line for a layer, and one for each child.
 impl fmt::Display for dyn Module + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let children = self.children();
@@ -394,7 +385,6 @@ impl fmt::Display for dyn Module + '_ {
     }
 }
 
-/// Implements `Display` for the module types themselves.
 macro_rules! display_as_module {
     ($($Type:ty),*) => {$(
         impl std::fmt::Display for $Type {

@@ -1,5 +1,3 @@
-//! Normalisation as layers.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::ModuleError;
@@ -17,17 +15,17 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.BatchNorm1d` and `torch.nn.BatchNorm2d`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormOptions {
-    /// Added to the variance, so that it is never 0.
+    /// Added to the variance to keep it above 0.
     pub eps: f64,
-    /// How far the running mean and variance move towards those of a batch. With `None` they are the average over all batches.
+    /// The weight of a batch in the update of the running mean and variance. `None` averages over all batches.
     pub momentum: Option<f64>,
-    /// Whether to learn a weight and a bias for each channel.
+    /// Whether each channel has a weight and a bias.
     pub affine: bool,
-    /// Whether to keep a running mean and variance, with which evaluation normalises.
+    /// Whether to track the running mean and variance, which evaluation uses.
     pub track_running_stats: bool,
-    /// The device on which all of these are created.
+    /// The device of all parameters and buffers.
     pub device: Device,
-    /// The dtype of all of these.
+    /// The dtype of all parameters and buffers.
     pub dtype: DType,
 }
 
@@ -46,7 +44,6 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// The common part of batch normalisations for inputs with any number of dimensions.
 struct BatchNormBase {
     num_features: usize,
     options: BatchNormOptions,
@@ -58,7 +55,6 @@ struct BatchNormBase {
 struct Running {
     mean: Buffer,
     var: Buffer,
-    /// The number of batches so far.
     batches: Buffer,
 }
 
@@ -108,7 +104,7 @@ impl BatchNormBase {
             running_var: running(|running| &running.var),
             weight: affine(0),
             bias: affine(1),
-            // Without running statistics, only those of the batch are available.
+            // Without running statistics, only the batch's are available.
             training: training || self.running.is_none(),
             momentum,
             eps: self.options.eps,
@@ -213,15 +209,15 @@ batch_norm!(
 /// The keyword arguments of `torch.nn.LayerNorm`.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormOptions {
-    /// Added to the variance, so that it is never 0.
+    /// Added to the variance to keep it above 0.
     pub eps: f64,
-    /// Whether to learn a weight for each element.
+    /// Whether each element has a weight.
     pub elementwise_affine: bool,
-    /// Whether to learn a bias as well.
+    /// Whether each element has a bias, too.
     pub bias: bool,
-    /// The device on which both are created.
+    /// The device of weight and bias.
     pub device: Device,
-    /// The dtype of both.
+    /// The dtype of weight and bias.
     pub dtype: DType,
 }
 
@@ -239,7 +235,7 @@ impl Default for LayerNormOptions {
     }
 }
 
-/// Normalises the last dimensions together, each sample by itself (`torch.nn.LayerNorm`).
+/// Normalises the last dimensions of each sample together (`torch.nn.LayerNorm`).
 pub struct LayerNorm {
     normalized_shape: Vec<usize>,
     /// The weight, of the normalised shape.

@@ -1,4 +1,4 @@
-//! The tensors that a module owns: shared cells, so that module, optimizer and gradient hold the same tensor.
+//! The tensors of a module, in cells shared by module and optimizer.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,8 +12,8 @@ use crate::tensor_options::ToOptions;
 
 /// A learned tensor (`torch.nn.Parameter`): a leaf that requires grad.
 ///
-/// Clones are the same parameter. Moving the module replaces the tensor in the cell, and everything that holds the
-/// parameter sees the new one; so an optimizer made before `model.to(device)` still works.
+/// Clones are the same parameter. `model.to(device)` replaces the tensor in the shared cell, so optimizers keep
+/// working.
 #[derive(Clone)]
 pub struct Parameter(Cell);
 
@@ -24,7 +24,6 @@ impl Parameter {
         Parameter::owned(tensor, Owner::new("parameter", None, "own_parameters"))
     }
 
-    /// The parameter `name` of a layer.
     #[track_caller]
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Result<Parameter> {
         Parameter::owned(tensor, Owner::new(name, Some(layer), "children"))
@@ -36,39 +35,37 @@ impl Parameter {
         Ok(Parameter(Arc::new(RwLock::new(leaf.owned_by(owner)))))
     }
 
-    /// The current tensor, for use in a forward pass.
+    /// Returns the current tensor.
     pub fn tensor(&self) -> Tensor {
         tensor_in(&self.0)
     }
 
-    /// The cell that holds the tensor.
     pub(super) fn cell(&self) -> Cell {
         self.0.clone()
     }
 
-    /// The gradient accumulated so far.
+    /// Returns the accumulated gradient.
     pub fn grad(&self) -> Option<Tensor> {
         self.tensor().grad()
     }
 
-    /// Replaces the gradient, or clears it if `None`.
+    /// Replaces the gradient, or clears it with `None`.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         self.tensor().set_grad(grad)
     }
 
     /// Clears the gradient (`p.grad = None`).
     pub fn zero_grad(&self) {
-        // Clearing the gradient of a leaf, frozen or not, always succeeds. A temporary stand-in for the tensor may not
-        // be a leaf.
+        // This always succeeds for a leaf, frozen or not. A stand-in for the tensor may not be a leaf.
         let _ = self.set_grad(None);
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn numel(&self) -> usize {
         self.tensor().numel()
     }
 
-    /// Whether the parameter is learned; false if frozen.
+    /// Returns whether the parameter is learned, not frozen.
     pub fn requires_grad(&self) -> bool {
         self.tensor().requires_grad()
     }
@@ -78,17 +75,17 @@ impl Parameter {
         self.tensor().requires_grad_(requires_grad).map(drop)
     }
 
-    /// Whether the parameter is currently on a GPU.
+    /// Returns whether the parameter is on a GPU.
     pub fn is_cuda(&self) -> bool {
         self.tensor().is_cuda()
     }
 
-    /// Whether both are the same parameter.
+    /// Returns whether both are the same parameter.
     pub fn is_same(&self, other: &Parameter) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The tensor and its gradient, moved or converted; `None` if that changes nothing.
+    /// Moves or converts the tensor and its gradient. Returns `None` if nothing changes.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
         let old = lasting(&self.0);
         let Some(new) = converted(&old, options)? else { return Ok(None) };
@@ -97,14 +94,13 @@ impl Parameter {
     }
 }
 
-/// A tensor in another dtype, if it is floating-point, or on another device; `None` if that changes nothing.
+/// Moves the tensor, and converts its dtype if it is floating-point. Returns `None` if nothing changes.
 fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
     let dtype = options.dtype.filter(|_| old.dtype().is_floating_point());
-    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keeps the line that made it
+    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keeps the line that created it
     Ok(Some(new).filter(|new| !new.shares_storage(old)))
 }
 
-/// A tensor that is about to replace one of a module's tensors.
 pub(super) struct Replacement {
     cell: Cell,
     old: Tensor,
@@ -113,12 +109,11 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// Whether the new tensor is on another device than the old one.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.new.device() != self.old.device()
     }
 
-    /// The gradient goes on accumulating in the same place, whichever of the two tensors a graph was built from.
+    /// Takes over the history, so gradients of both tensors accumulate in the same place.
     pub(super) fn take_place(self) -> Result<()> {
         let Replacement { cell, old, new, grad } = self;
         new.set_history(old.history());
@@ -140,7 +135,7 @@ impl fmt::Debug for Parameter {
     }
 }
 
-/// A tensor that is part of a module's state but is not learned (as with `register_buffer`).
+/// A tensor in a module's state that is not learned (as with `register_buffer`).
 #[derive(Clone, Debug)]
 pub struct Buffer(Cell);
 
@@ -150,7 +145,6 @@ impl Buffer {
         Buffer::owned(tensor, Owner::new("buffer", None, "own_buffers"))
     }
 
-    /// The buffer `name` of a layer.
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Buffer {
         Buffer::owned(tensor, Owner::new(name, Some(layer), "children"))
     }
@@ -159,12 +153,11 @@ impl Buffer {
         Buffer(Arc::new(RwLock::new(tensor.detached_from(tensor.place()).owned_by(owner))))
     }
 
-    /// The current tensor.
+    /// Returns the current tensor.
     pub fn tensor(&self) -> Tensor {
         tensor_in(&self.0)
     }
 
-    /// The cell that holds the tensor.
     pub(super) fn cell(&self) -> Cell {
         self.0.clone()
     }
@@ -177,7 +170,7 @@ impl Buffer {
         }
     }
 
-    /// The tensor, moved or converted; `None` if that changes nothing.
+    /// Moves or converts the tensor. Returns `None` if nothing changes.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
         let old = lasting(&self.0);
         let new = converted(&old, options)?;

@@ -1,5 +1,3 @@
-//! Pooling as layers.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::ops::pair::Pair;
@@ -7,7 +5,7 @@ use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 use crate::options::AndOptions;
 use crate::tensor::Tensor;
 
-/// The maximum of each window of an image (`torch.nn.MaxPool2d`).
+/// Computes the maximum of each window of an image (`torch.nn.MaxPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2d {
     /// The height and width of a window.
@@ -45,7 +43,7 @@ impl Module for MaxPool2d {
     }
 }
 
-/// The mean of each window of an image (`torch.nn.AvgPool2d`).
+/// Computes the mean of each window of an image (`torch.nn.AvgPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct AvgPool2d {
     /// The height and width of a window.
@@ -79,15 +77,15 @@ impl Module for AvgPool2d {
     }
 }
 
-/// The means of a given number of windows, for an image of any size (`torch.nn.AdaptiveAvgPool2d`).
+/// Computes the means of a given number of windows, for images of any size (`torch.nn.AdaptiveAvgPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveAvgPool2d {
-    /// The height and width of the result; `None` keeps that of the image.
+    /// The height and width of the result. `None` keeps that of the image.
     pub output_size: Pair<Option<usize>>,
 }
 
 impl AdaptiveAvgPool2d {
-    /// Creates a layer. `AdaptiveAvgPool2d::new(1)` computes one mean for each channel.
+    /// Creates a layer. `AdaptiveAvgPool2d::new(1)` computes one mean per channel.
     pub fn new(output_size: impl Into<Pair<Option<usize>>>) -> AdaptiveAvgPool2d {
         AdaptiveAvgPool2d { output_size: output_size.into() }
     }

@@ -1,10 +1,8 @@
-//! A sequence of layers as one module.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Runs its modules in order, each on the output of the one before (`torch.nn.Sequential`).
+/// Runs its modules in order, each on the output of the previous one (`torch.nn.Sequential`).
 ///
 /// ```
 /// # use todevice::{Tensor, nn, nn::Module};
@@ -22,12 +20,12 @@ impl Sequential {
         Sequential { modules: modules.into_modules() }
     }
 
-    /// The number of modules.
+    /// Returns the number of modules.
     pub fn len(&self) -> usize {
         self.modules.len()
     }
 
-    /// Whether there are no modules; the output is then the input.
+    /// Returns whether there are no modules. The output is then the input.
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
@@ -41,7 +39,7 @@ impl Module for Sequential {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let mut x = input.clone();
-        // A loop instead of a fold, because a closure would lose the caller's location.
+        // A closure would lose the caller's location.
         for module in &self.modules {
             x = module.forward(&x)?;
         }
@@ -55,9 +53,9 @@ impl Module for Sequential {
 
 display_as_module!(Sequential);
 
-/// The modules that [`Sequential::new`] accepts.
+/// A list of modules for [`Sequential::new`].
 pub trait IntoModules {
-    /// The modules, in order.
+    /// Returns the modules in order.
     fn into_modules(self) -> Vec<Box<dyn Module>>;
 }
 

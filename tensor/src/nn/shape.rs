@@ -1,10 +1,8 @@
-//! Layers that only change the shape.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Merges the dimensions from `start_dim` to `end_dim` into one (`torch.nn.Flatten`); by default all but the batch.
+/// Merges the dimensions `start_dim` to `end_dim` (`torch.nn.Flatten`), by default all but the batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten {
     /// The first dimension to merge.

@@ -1,5 +1,3 @@
-//! A module's state: its tensors by name, saved and loaded.
-
 use std::collections::HashMap;
 
 use super::error::ModuleError;
@@ -11,7 +9,7 @@ use crate::serialize::{Dict, Key, Value};
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// The attribute in which PyTorch keeps the versions of a state's modules, and the key of a version in it.
+/// PyTorch's attribute for the versions of a state's modules, and a version's key in it.
 const METADATA: &str = "_metadata";
 const VERSION: &str = "version";
 
@@ -19,12 +17,12 @@ const VERSION: &str = "version";
 #[derive(Clone, Debug, Default)]
 pub struct StateDict {
     tensors: Vec<(String, Tensor)>,
-    /// The versions of the modules, by their names (`_metadata`). A state assembled by hand has none.
+    /// The versions of the modules by name (`_metadata`). A state assembled by hand has none.
     versions: Vec<(String, i64)>,
 }
 
 impl StateDict {
-    /// The tensor with the given name.
+    /// Returns the tensor with a name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.tensors.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
     }
@@ -38,30 +36,29 @@ impl StateDict {
         }
     }
 
-    /// Removes and returns the tensor with the given name.
+    /// Removes and returns the tensor with a name.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         let at = self.tensors.iter().position(|(key, _)| key == name)?;
         Some(self.tensors.remove(at).1)
     }
 
-    /// Names and tensors, in order.
+    /// Iterates over names and tensors, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
-    /// A copy in its own memory, which further training does not change, for example to keep the best weights so far; a
-    /// clone would share the module's memory. Like `{name: tensor.clone() for …}` in Python, it is a state assembled by
-    /// hand, which does not know the versions of the modules.
+    /// Returns a copy in new memory, for example to keep the best weights. (A clone shares the module's memory.) Like
+    /// `{name: tensor.clone() for …}` in Python, the copy has no module versions.
     pub fn copy(&self) -> Result<StateDict> {
         self.tensors.iter().map(|(name, tensor)| Ok((name.clone(), tensor.copy()?))).collect()
     }
 
-    /// The number of tensors.
+    /// Returns the number of tensors.
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
 
-    /// Whether there are no tensors.
+    /// Returns whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
@@ -69,7 +66,7 @@ impl StateDict {
 
 impl FromIterator<(String, Tensor)> for StateDict {
     fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(tensors: I) -> StateDict {
-        // A file may contain many names, so a map is used instead of comparing each with all before it.
+        // A map, because a file may contain many names.
         let mut state = StateDict::default();
         let mut places = HashMap::new();
         for (name, tensor) in tensors {
@@ -85,7 +82,7 @@ impl FromIterator<(String, Tensor)> for StateDict {
     }
 }
 
-/// A `collections.OrderedDict` of tensors, as PyTorch saves it.
+/// Converts to a `collections.OrderedDict` of tensors, as PyTorch saves it.
 impl From<&StateDict> for Value {
     fn from(state: &StateDict) -> Value {
         let mut dict = Dict::ordered();
@@ -107,7 +104,7 @@ impl From<StateDict> for Value {
     }
 }
 
-/// The names that did not match when a state was loaded without `strict`.
+/// The names that did not match in a load without `strict`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
     /// Names in the module but not in the state.
@@ -124,12 +121,11 @@ pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
 }
 
 impl StateDict {
-    /// The version of a module in the state.
     fn version(&self, module: &str) -> Option<i64> {
         self.versions.iter().rfind(|(of, _)| of == module).map(|(_, version)| *version)
     }
 
-    /// Adds parameters before buffers, and a module before its children; a shared tensor under each of its names.
+    /// Adds parameters before buffers, and a module before its children. A shared tensor is added under each name.
     fn add(
         &mut self,
         prefix: &str,
@@ -151,7 +147,7 @@ impl StateDict {
     }
 }
 
-/// From a checkpoint. Errors, in PyTorch's words, if it is not a dict, or contains anything but tensors.
+/// Reads a checkpoint. Errors, in PyTorch's words, if it is not a dict, or contains values that are not tensors.
 impl TryFrom<&Value> for StateDict {
     type Error = Error;
 
@@ -185,12 +181,10 @@ impl TryFrom<&Value> for StateDict {
     }
 }
 
-/// The submodules of a module, in the order in which PyTorch visits them.
 #[derive(Default)]
 struct Visited {
-    /// The prefixes of their tensors' names.
     prefixes: Vec<String>,
-    /// The names of tensors that the state may lack, because its version is older than they are.
+    /// The names of tensors that are newer than the state's version, so it may lack them.
     optional: Vec<String>,
 }
 
@@ -212,7 +206,6 @@ impl Visited {
     }
 }
 
-/// Copies a state into a module.
 pub(super) fn load<M: Module + ?Sized>(
     module: &M,
     state: &StateDict,
@@ -222,7 +215,6 @@ pub(super) fn load<M: Module + ?Sized>(
     load_into((module.name(), &of(module), optional, module.children()), state, strict)
 }
 
-/// Takes the parts of a module, so that it is compiled once for all types of modules.
 fn load_into(
     (module, own, optional, children): (&str, &StateDict, &[&str], Vec<(String, &dyn Module)>),
     state: &StateDict,
@@ -235,7 +227,7 @@ fn load_into(
     };
     let mut keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
     keys.missing_keys.retain(|name| !modules.optional.contains(name));
-    // PyTorch finds them module by module, each in the innermost module that its name leads to.
+    // PyTorch finds unexpected names module by module, each in the innermost module that matches.
     let innermost = |name: &String| {
         let around = modules.prefixes.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
         around.max_by_key(|(_, prefix)| prefix.len()).map(|(place, _)| place)
@@ -282,7 +274,7 @@ fn load_into(
     Ok(keys)
 }
 
-/// PyTorch before 0.4 had no tensors without dimensions, and saved a number as one element.
+/// PyTorch before 0.4 had no 0-dim tensors, and saved a number as one element.
 fn is_old_number(target: &Tensor, source: &Tensor) -> bool {
     target.ndim() == 0 && source.sizes() == [1]
 }

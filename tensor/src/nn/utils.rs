@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 pub struct ClipGradNormOptions {
     /// The norm: 2 for the Euclidean one, infinity for the largest absolute value, minus infinity for the smallest.
     pub norm_type: f64,
-    /// Whether an infinite or NaN norm is an error, instead of the factor to scale by.
+    /// Whether an infinite or NaN norm is an error.
     pub error_if_nonfinite: bool,
 }
 
@@ -24,7 +24,7 @@ impl Default for ClipGradNormOptions {
     }
 }
 
-/// Scales all gradients so that their norm, taken as that of one long vector, is at most `max_norm`
+/// Scales all gradients so that their total norm, as of one vector, is at most `max_norm`
 /// (`torch.nn.utils.clip_grad_norm_`). Returns the norm before clipping.
 #[track_caller]
 pub fn clip_grad_norm_(
@@ -38,7 +38,7 @@ pub fn clip_grad_norm_(
         if grads.is_empty() {
             return Tensor::zeros(&[]);
         }
-        // A model may span several devices; the total norm is computed on that of the first gradient.
+        // A model may span several devices. The device of the first gradient computes the total.
         let device = grads[0].device();
         let norms: Vec<Tensor> =
             grads.iter().map(|grad| norm(grad, options.norm_type)?.to(device)).collect::<Result<_>>()?;
@@ -46,7 +46,7 @@ pub fn clip_grad_norm_(
         if options.error_if_nonfinite && !total.item()?.is_finite() {
             return Err(ModuleError::NonFiniteNorm { norm_type: options.norm_type }.into());
         }
-        // Multiplies even if the factor is 1, so that nothing has to wait for the norm to be known.
+        // Multiplies by 1, too, so that the host need not wait for the norm.
         let factor = (max_norm / total.add(1e-6)?)?.clamp(None, 1.0)?;
         for grad in &grads {
             grad.mul_(&factor.to(grad.device())?)?;
@@ -55,7 +55,7 @@ pub fn clip_grad_norm_(
     })
 }
 
-/// The p-norm of all elements (`torch.linalg.vector_norm`): 0 counts the nonzero ones, minus infinity takes the smallest.
+/// Computes the p-norm of all elements (`torch.linalg.vector_norm`). 0 counts the nonzero ones, −∞ takes the smallest.
 fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
     match p {
         p if x.numel() == 0 && (p < 0.0 || p.is_infinite()) => Err(ModuleError::NormOfNothing { p }.into()),

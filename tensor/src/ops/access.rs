@@ -1,7 +1,4 @@
-//! The only place where host operations get access to tensor memory.
-//!
-//! [`access`] is the only way to a tensor's bytes on the host. It takes the locks and makes aliasing safe, so kernels
-//! never have to consider either.
+//! [`access`] is the only way to a tensor's bytes on the host. It takes the locks and resolves aliasing.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,17 +15,15 @@ use crate::sort;
 use crate::storage::{Storage, StorageMemory};
 use crate::tensor::Tensor;
 
-/// Gives `kernel` the storage bytes of `reads` and `writes`, protected from each other.
+/// Calls `kernel` with the storage bytes of `reads` and `writes`, protected from each other.
 ///
-/// - A read identical to the first write (same storage, same layout) arrives without bytes: the kernel reads its input
-///   from the output it is about to overwrite (the in-place variant).
-/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the layout of the
-///   copy.
-/// - Memory that a copy engine may be using is never borrowed: for pinned memory the kernel gets snapshots.
-/// - Two writes never share a storage; that is an error.
+/// - A read with the storage and layout of the first write has no bytes: the kernel reads it from the output, in place.
+/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the copy's layout.
+/// - Pinned memory is never borrowed, because a copy engine may be using it. The kernel gets snapshots.
+/// - Two writes to one storage are an error.
 ///
-/// Locks are taken in address order, pinned memory first, each storage once, so two operations on the same tensors
-/// cannot deadlock. A kernel must not call this function again, because it runs while the locks are held.
+/// Each storage is locked once, pinned memory first, in address order, so two operations on the same tensors cannot
+/// deadlock. A kernel must not call this function, because it runs while the locks are held.
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
@@ -45,10 +40,9 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     Ok(result.expect("the kernel has run"))
 }
 
-/// A computation on the bytes of tensors.
 type Calculation<'c> = dyn for<'k, 'm> FnMut(&'k [Input<'m>], &'k mut [Output<'m>]) -> Result<()> + 'c;
 
-/// Like [`access`], for any number of tensors. Runs the kernel once. Nothing here is generic, so it is compiled once.
+/// Like [`access`], for any number of tensors. It is not generic, so it is compiled once.
 pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Calculation) -> Result<()> {
     let sources = sources(reads, writes)?;
     let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
@@ -79,18 +73,16 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
     let result = kernel(&inputs, &mut outputs);
     drop((inputs, outputs));
     drop(guards);
-    // Also after a kernel failed: its partial writes stay in any other kind of memory, too.
+    // After a failed kernel, too: partial writes stay in any kind of memory.
     pinned.iter().try_for_each(PinnedOutput::write_back)?;
     result
 }
 
-/// Where a kernel finds an input.
 pub(crate) enum InputSource {
-    /// In its own storage.
     Direct,
-    /// In the first output, which the kernel is about to overwrite.
+    /// The first output, which the kernel is about to overwrite.
     FirstOutput,
-    /// In a copy, because it overlaps an output or is in pinned memory.
+    /// A copy, because the input overlaps an output or is in pinned memory.
     Copied(Tensor),
 }
 
@@ -135,7 +127,6 @@ fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guard
     Ok(guards)
 }
 
-/// Hands the locked bytes to the inputs and outputs they belong to.
 fn split<'g>(
     guards: &'g mut Guards<'_>,
     reads: &[Option<&'g Tensor>],
@@ -151,7 +142,6 @@ fn split<'g>(
     }
 }
 
-/// Hands the bytes of a storage to the inputs in it.
 fn deal_out<'g>(
     buffer: &'g HostBuffer,
     storage: &Storage,
@@ -165,14 +155,13 @@ fn deal_out<'g>(
     }
 }
 
-/// The index of the write that a write lock belongs to.
 fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
     let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), storage));
     write.expect("every write lock belongs to a write")
 }
 
-/// Copies the part of pinned memory that a tensor reaches, as it is now, to memory that no copy engine uses. It copies
-/// only that part: reading one row of a dataset must not cost as much as reading all of it.
+/// Copies the part of pinned memory that a tensor reaches to memory that no copy engine uses. Reading one row of a
+/// dataset must not cost as much as reading all of it.
 fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
     let (layout, size) = (tensor.layout(), tensor.dtype().size());
     let mut buffer = HostBuffer::allocate(HostContext::memory(), layout.reach() * size)?;
@@ -180,8 +169,7 @@ fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
     Ok(Tensor::made_of(Storage::in_host(buffer), layout.at_start(), tensor.dtype()))
 }
 
-/// An output in pinned memory. The kernel writes to a snapshot, which is then copied back; the memory stays locked
-/// until then.
+/// An output in pinned memory, which stays locked until the kernel's snapshot is copied back.
 struct PinnedOutput<'a> {
     memory: RwLockWriteGuard<'a, PinnedMemory>,
     output: &'a Tensor,
@@ -189,7 +177,7 @@ struct PinnedOutput<'a> {
 }
 
 impl PinnedOutput<'_> {
-    /// Writes exactly the bytes that the output reaches.
+    /// Writes only the bytes that the output reaches.
     fn write_back(&self) -> Result<()> {
         let StorageMemory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
         let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +185,6 @@ impl PinnedOutput<'_> {
     }
 }
 
-/// Locks the outputs in pinned memory, in address order.
 fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
     let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
     for write in writes {
@@ -225,7 +212,7 @@ enum Guard<'a> {
 
 impl<'a> Guard<'a> {
     fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
-        // A kernel that panicked left its bytes half written, but never invalid: any bytes are a number.
+        // A kernel that panicked left partial data, but every bit pattern is a valid element.
         match (&storage.memory, write) {
             (StorageMemory::Host(buffer), true) => {
                 Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
@@ -233,7 +220,7 @@ impl<'a> Guard<'a> {
             (StorageMemory::Host(buffer), false) => {
                 Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
             }
-            // Pinned memory has been replaced by a snapshot by now, and operations keep GPU memory from getting here.
+            // `access_all` has replaced pinned memory by snapshots, and operations never pass GPU memory.
             (StorageMemory::Pinned(_) | StorageMemory::Device(_), _) => {
                 Err(Error::custom("the memory of a GPU cannot be read by the host"))
             }

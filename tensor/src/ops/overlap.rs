@@ -1,11 +1,11 @@
-//! Refuses writes whose result would depend on the order in which elements are written (PyTorch's `MemoryOverlap.cpp`).
+//! Refuses writes whose result depends on the order of the writes (PyTorch's `MemoryOverlap.cpp`).
 
 use crate::error::Result;
 use crate::error::tensor::TensorError;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Refuses a target in which several elements share one place in memory.
+/// Refuses a target whose elements share memory.
 pub(super) fn check_target(target: &Tensor) -> Result<()> {
     match target.layout().overlaps_itself() {
         true => Err(TensorError::WriteOverlap.into()),
@@ -13,8 +13,8 @@ pub(super) fn check_target(target: &Tensor) -> Result<()> {
     }
 }
 
-/// Refuses a source that partly overlaps the target. Like PyTorch, it checks only tensors without gaps; others may
-/// pass, and are read before the target is written to.
+/// Refuses a source that partly overlaps the target. Like PyTorch, checks only tensors without gaps. Other sources may
+/// pass, and are read before the target is written.
 pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     let (to, from) = (target.layout(), source.layout());
     if !target.shares_storage(source) || !is_dense(to) || !is_dense(from) {
@@ -26,17 +26,16 @@ pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     if is_apart || is_same { Ok(()) } else { Err(TensorError::SourceOverlap.into()) }
 }
 
-/// Whether a tensor repeats elements along a dimension (`has_internal_overlap`, in the cases where PyTorch is certain).
+/// Whether a tensor repeats elements along a dimension (`has_internal_overlap`, where PyTorch is certain).
 pub(super) fn is_expanded(target: &Tensor) -> bool {
     target.layout().strides().contains(&0) && target.layout().overlaps_itself()
 }
 
-/// Whether both are the same view of the same memory.
 pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
     target.shares_storage(source) && target.layout() == source.layout() && target.dtype() == source.dtype()
 }
 
-/// Whether the elements, in some order, lie one after another, each once (`is_non_overlapping_and_dense`).
+/// Whether the elements fill a range of memory, each once (`is_non_overlapping_and_dense`).
 fn is_dense(layout: &Layout) -> bool {
     layout.reach() == layout.numel() && !layout.overlaps_itself()
 }

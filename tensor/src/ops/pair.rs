@@ -1,20 +1,18 @@
-//! One number for both the height and the width of an image, or one for each.
-
 use std::fmt;
 
 use crate::options::AndOptions;
 
-/// One value for both dimensions of an image, or one for its height and one for its width: `2.into()`, `(3, 2).into()`.
+/// A value for both height and width, or one for each: `2.into()`, `(3, 2).into()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair<T = usize> {
-    /// The same for height and width.
+    /// The same value for height and width.
     Both(T),
-    /// One for the height, one for the width.
+    /// The value for the height, then for the width.
     Each(T, T),
 }
 
 impl<T: Copy> Pair<T> {
-    /// The values for the height and the width.
+    /// Returns the values for height and width.
     pub fn values(self) -> [T; 2] {
         match self {
             Pair::Both(value) => [value; 2],
@@ -53,7 +51,7 @@ impl<O: Default> AndOptions<Pair, O> for Pair {
     }
 }
 
-/// A known size where `None` is also possible.
+/// A known size, where `None` is also possible.
 impl From<usize> for Pair<Option<usize>> {
     fn from(size: usize) -> Pair<Option<usize>> {
         Pair::Both(Some(size))

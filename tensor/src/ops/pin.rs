@@ -1,4 +1,4 @@
-//! Pinned host memory, and the streams that use a tensor: `pin_memory`, `record_stream`.
+//! Pinned host memory (`pin_memory`), and a tensor's streams (`record_stream`).
 
 use crate::autograd::{Context, Function, Saved};
 use crate::error::Result;
@@ -16,12 +16,11 @@ operations! {
 }
 
 impl Tensor {
-    /// A copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
+    /// Returns a copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
     ///
-    /// The operating system can move host memory around unless it is page-locked ("pinned"). A GPU can copy only pinned
-    /// memory by itself, which is faster, and lets the host go on meanwhile if the copy is non-blocking
-    /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). Otherwise a pinned tensor behaves like any other
-    /// host tensor. The results of operations on it are not pinned.
+    /// The operating system may move host memory that is not page-locked ("pinned"), so a GPU's copy engine reads only
+    /// pinned memory. Such a copy is faster, and lets the host continue if it is
+    /// [`non_blocking`](crate::ToOptions::non_blocking). Results of operations on a pinned tensor are not pinned.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, ToOptions};
@@ -47,7 +46,7 @@ impl Tensor {
         if self.is_cuda() {
             return Err(TensorError::PinOnDevice { dtype: self.dtype() }.into());
         }
-        // PyTorch gives the copy this tensor's strides, and cannot write to a tensor whose elements share memory.
+        // PyTorch gives the copy this tensor's strides, and refuses to write to shared elements.
         if self.layout().overlaps_itself() {
             return Err(TensorError::WriteOverlap.into());
         }
@@ -66,7 +65,6 @@ impl Function<1> for PinMemory {
         let x = dense(x)?;
         let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
         let bytes = x.numel() * x.dtype().size();
-        // One read here and one write there.
         let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
         HostContext::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
@@ -83,11 +81,10 @@ impl Function<1> for PinMemory {
 impl Tensor {
     /// Tells the allocator that `stream` uses this tensor (`Tensor.record_stream`).
     ///
-    /// A tensor's memory belongs to the stream it was allocated on. When the tensor is dropped, that stream may reuse
-    /// the memory at once, because its own work runs in order; it knows nothing of another stream's work unless told.
-    /// After this call, the memory is reused only when everything queued on `stream` before the drop has run.
+    /// A tensor's memory belongs to the stream it was allocated on, which may reuse it as soon as the tensor is
+    /// dropped. After this call, the memory is reused only after all work queued on `stream` before the drop.
     ///
-    /// This does not order the streams; [`Stream::wait_stream`](gpu::Stream::wait_stream) does.
+    /// To order the streams, use [`Stream::wait_stream`](gpu::Stream::wait_stream).
     ///
     /// Errors for a tensor on the host, and for a stream of another machine.
     pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Copying and filling, the building blocks of operations; autograd does not see them.
+//! Copies and fills, the building blocks of operations. Autograd does not record them.
 
 use crate::cpu::blocks::{for_blocks, map1};
 use crate::cpu::transpose;
@@ -11,14 +11,13 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    // Copies elements unchanged, from any layout to any other.
     pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
         if transpose::copied::<T>(&mut args) {
             return Ok(());
         }
         map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
     });
-    // Fills with the integer, or, in a floating-point tensor, with the float.
+    // Fills with the float in floating-point tensors, with the integer in others.
     FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
         let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
         let value = T::narrow(value);
@@ -27,43 +26,39 @@ rows! {
     });
 }
 
-/// A contiguous copy that autograd does not see.
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
     let out = x.uninit_beside(x.sizes(), x.dtype())?;
     launch(COPY.of(x.dtype())?, [x], [&out], &[], &[])?;
     Ok(out)
 }
 
-/// The tensor itself if it is contiguous, else a contiguous copy; autograd does not see it.
+/// Returns the tensor if it is contiguous, else a contiguous copy.
 pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
     if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
 }
 
-/// A contiguous tensor viewed in other sizes with the same number of elements; autograd does not see it.
+/// Views a contiguous tensor in other sizes with as many elements.
 pub(crate) fn reshaped(x: &Tensor, sizes: &[usize]) -> Tensor {
     let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
     layout.offset = x.storage_offset();
     x.with_layout(layout)
 }
 
-/// Writes the elements of `source`, which has the same dtype and is broadcast to the target's shape, to a target of any
-/// layout. Autograd does not see it.
+/// Writes `source`, broadcast, to a target of the same dtype and any layout.
 pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
     launch(COPY.of(target.dtype())?, [source], [target], &[], &[])
 }
 
-/// A number as a 0-dim tensor. A number that the dtype cannot hold wraps around, as in PyTorch.
+/// Returns a number as a 0-dim tensor. Out-of-range numbers wrap around, as in PyTorch.
 pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
     let tensor = Tensor::uninit(&[], dtype)?;
     fill(&tensor, value)?;
     Ok(tensor)
 }
 
-/// Sets every element that the layout reaches.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
-    // Any number but 0 is true, which is stored as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
-    // By way of i64, so that −1 becomes 255 in u8, as it does in PyTorch, and not 0.
+    // Through i64, −1 becomes 255 in u8 as in PyTorch, not 0.
     let (int, float) = match value {
         Scalar::Float(value) if target.dtype().is_floating_point() => (0, value),
         whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
@@ -76,8 +71,7 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     }
 }
 
-/// A view of only the first of the elements that each expanded dimension repeats, so that a kernel writes each place
-/// once.
+/// Views only the first element of each expanded dimension, so a kernel writes each element of memory once.
 fn without_repeats(target: &Tensor) -> Tensor {
     let mut layout = *target.layout();
     for dim in 0..layout.ndim() {

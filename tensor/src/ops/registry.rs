@@ -1,4 +1,4 @@
-//! All kernels and all operations, listed by family.
+//! Lists all kernels and operations by family.
 
 use super::row::Row;
 use super::{
@@ -7,7 +7,6 @@ use super::{
 };
 use crate::kernel::KernelDef;
 
-/// The kernels and operations that each family declares.
 static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (conv::ROWS, conv::OPERATIONS),
     (elementwise::activation::ROWS, elementwise::activation::OPERATIONS),
@@ -49,25 +48,24 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (&[], transfer::OPERATIONS),
 ];
 
-/// Every kernel that can be launched on a device.
 pub(crate) fn every_kernel() -> impl Iterator<Item = &'static KernelDef> {
     FAMILIES.iter().flat_map(|(rows, _)| rows.iter()).flat_map(|row| row.kernels.iter().copied())
 }
 
-/// The name of every `__global__` function, and the file it is in. For tests of the CUDA C++.
+/// Returns the name of every `__global__` function and its file, for tests of the CUDA C++.
 #[doc(hidden)]
 pub fn kernel_sources() -> Vec<(String, String)> {
     every_kernel().map(|kernel| (kernel.symbol(), kernel.source())).collect()
 }
 
-/// The parameters of every kernel, by the name of its `__global__` function, in the words of the launch contract:
-/// `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`. For tests of the CUDA C++.
+/// Returns the name and parameters of every `__global__` function, for tests of the CUDA C++. Parameters are written
+/// `In f32`, `Out f32`, `Int`, `Float` or `Block Name field field`.
 #[doc(hidden)]
 pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
     every_kernel().map(|kernel| (kernel.symbol(), kernel.signature())).collect()
 }
 
-/// Every operation. For tests of properties that all of them share.
+/// Returns every operation, for tests of common properties.
 #[doc(hidden)]
 pub fn operations() -> impl Iterator<Item = &'static Operation> {
     FAMILIES.iter().flat_map(|(_, operations)| operations.iter().copied())
@@ -79,10 +77,10 @@ mod tests {
     use crate::kernel::{Args, Input, Output, Parameter};
     use crate::shape::Layout;
 
-    /// Elements of each operand: more than a vector has, and not a multiple of it.
+    /// Elements per operand: more than a vector, and not a multiple of one.
     const COUNT: usize = 37;
 
-    /// The output of a kernel for inputs of small positive numbers, in memory that was filled with `before`.
+    /// Runs a kernel on small positive numbers, with an output filled with `before`.
     fn over(kernel: &'static KernelDef, before: u8) -> Vec<u8> {
         let layout = Layout::contiguous(&[COUNT]).unwrap();
         let (mut inputs, mut written) = (Vec::new(), Vec::new());
@@ -102,7 +100,7 @@ mod tests {
         written
     }
 
-    /// A simulated GPU discards the output's old contents before such a kernel runs.
+    /// A simulated GPU discards the output's old contents before an elementwise kernel runs.
     #[test]
     fn elementwise_kernels_overwrite_their_output_and_read_none_of_it() {
         let kernels: Vec<_> = every_kernel().filter(|kernel| kernel.is_elementwise()).collect();

@@ -1,5 +1,4 @@
-//! Declares each kernel once, as a row: its name, dtypes, parameters, thread layout, cost, and host twin. Everything
-//! the crate needs to know about kernels comes from the rows.
+//! Declares each kernel once, as a row: its name, dtypes, parameters, thread layout, cost, and host twin.
 //!
 //! ```text
 //! rows! {
@@ -8,26 +7,25 @@
 //! }
 //! ```
 //!
-//! The first is elementwise: its parameters are those of its function, broadcast to its output. In a row, `T` stands
-//! for each of its dtypes in turn, and `C` for the dtype it computes in: f32 for the half types.
+//! The first is elementwise: its parameters are those of its function, broadcast to its output. `T` is each of the
+//! row's dtypes in turn, and `C` the dtype of the computation: f32 for half types.
 //!
 //! | types | `T` |
 //! | --- | --- |
 //! | `numbers` | f32, f64, i64, i32, u8, and both half types via f32 |
 //! | `floats` | f32, f64, and both half types via f32 |
-//! | `halves` | both half types via f32, where f32 itself has no such kernel |
+//! | `halves` | both half types via f32, where f32 has no such kernel |
 //! | `sums` | f32, f64, i64, and both half types via f32 |
 //! | `integers` | i64, i32, u8 |
-//! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
-//! | `each_float` | every floating-point dtype by itself |
-//! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `each` | every dtype separately: nothing is computed, or the twin handles half types |
+//! | `each_float` | every floating-point dtype separately |
+//! | `[f32 bf16]` | the listed dtypes, separately |
 //! | `none` | one kernel, with no dtype in its name |
 //!
 //! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`
 //! are in `kernels/elementwise/pow.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
 //!
-//! "Via f32" means that the kernel for half types is the f32 kernel between two conversions (`cpu/half.rs`), not a
-//! separate twin.
+//! "Via f32" means that half types use the f32 kernel between two conversions (`cpu/half.rs`), not another twin.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -37,25 +35,23 @@ use crate::kernel::KernelDef;
 /// A kernel in all its dtypes.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// The name PyTorch uses when it refuses a dtype.
+    /// PyTorch's name for the kernel in errors about dtypes.
     pub(crate) refused_as: &'static str,
     pub(crate) kernels: &'static [&'static KernelDef],
 }
 
 impl Row {
-    /// The kernel for a dtype. A bool is stored as a u8.
+    /// Returns the kernel for a dtype. A bool is stored as a u8.
     pub(crate) fn of(&self, dtype: DType) -> Result<&'static KernelDef> {
         self.of_types(&[dtype])
     }
 
-    /// The kernel that several dtypes identify within its row.
     pub(crate) fn of_types(&self, types: &[DType]) -> Result<&'static KernelDef> {
         let stored = |dtype: &DType| if *dtype == DType::Bool { DType::U8 } else { *dtype };
         let is_it = |kernel: &&&KernelDef| kernel.types.iter().copied().eq(types.iter().map(stored));
         self.kernels.iter().find(is_it).copied().ok_or_else(|| not_implemented(self.refused_as, types[0]))
     }
 
-    /// The only kernel of a row.
     pub(crate) fn only(&self) -> &'static KernelDef {
         self.kernels[0]
     }
@@ -67,7 +63,6 @@ impl Row {
         }
     }
 
-    /// The same row, under another name in PyTorch's refusals.
     pub(crate) const fn refused_as(self, refused_as: &'static str) -> Row {
         Row { refused_as, ..self }
     }
@@ -82,8 +77,7 @@ macro_rules! rows {
     };
 }
 
-/// Declares a block of integers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
-/// the same name and fields.
+/// Declares a struct of integers, a single kernel parameter: `Block(Name)` in its row. CUDA C++ has the same struct.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
         $(#[$meta])*
@@ -98,7 +92,6 @@ macro_rules! block {
     };
 }
 
-/// Declares one row.
 macro_rules! row {
     ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
         $crate::ops::row::row!($name, $types, [$(In($X),)+ Out($O)], Elements, $cost, |args| {
@@ -186,7 +179,6 @@ macro_rules! row {
     (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
 }
 
-/// The dtypes of rows, by name.
 #[allow(non_camel_case_types)]
 pub(crate) mod types {
     pub(crate) use half::{bf16, f16};

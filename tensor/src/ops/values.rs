@@ -1,4 +1,4 @@
-//! Values in and out: building tensors from numbers, reading them back, and printing them.
+//! Conversion between tensors and Rust values, and printing.
 
 use std::fmt;
 
@@ -21,10 +21,8 @@ use crate::scope;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Building tensors.
 impl Tensor {
-    /// Builds a tensor of the given sizes from `data`, in row-major order. The dtype is that of the slice, as in
-    /// `torch.from_numpy`, so this is the way to get f64 or i32.
+    /// Creates a tensor from `data` in row-major order, with its dtype, f64 and i32 included (`torch.from_numpy`).
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -43,11 +41,10 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Builds a tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
+    /// Creates a tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
     ///
-    /// Literals get the dtypes that they get in PyTorch: `1.0`, an f64 in Rust, makes an f32 tensor, and `1`, an i32,
-    /// an i64 tensor. Numbers of any other type keep it. [`Tensor::from_slice`] keeps every type, f64 and i32 included.
-    /// Converting the result of `new` to f64 would come too late: the digits of the f64 are lost by then.
+    /// Literals get PyTorch's dtypes: `1.0`, an f64 in Rust, makes an f32 tensor, and `1`, an i32, an i64 tensor.
+    /// Numbers of other types keep their type. Only [`Tensor::from_slice`] keeps all digits of an f64.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -66,7 +63,7 @@ impl Tensor {
     }
 }
 
-/// An uninitialised tensor for `got` values. Separate from [`Tensor::from_slice`], which is compiled for each type.
+/// Allocates a tensor for `got` values. Unlike [`Tensor::from_slice`], it is not generic.
 #[track_caller]
 fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     let _scope = enter_uncharged("tensor")?;
@@ -79,11 +76,8 @@ fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     Ok(tensor)
 }
 
-/// Reading values.
 impl Tensor {
-    /// All values in row-major order.
-    ///
-    /// For a tensor on a GPU this is a copy to the host, which waits for all work queued before it.
+    /// Returns all values in row-major order. On a GPU, this copies them to the host, after all queued work.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let _scope = enter_uncharged("tolist")?;
@@ -98,14 +92,10 @@ impl Tensor {
         })?
     }
 
-    /// The only value of a one-element tensor, converted to f64 (`Tensor.item`).
+    /// Returns the value of a one-element tensor as f64 (`Tensor.item`). On a GPU, this copies it to the host, after
+    /// all queued work. An f32 loss prints as `2.3025851249694824`, the f64 equal to it.
     ///
-    /// A float becomes the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
-    ///
-    /// For a tensor on a GPU this is a copy to the host, which waits for all work queued before it.
-    ///
-    /// Errors unless the tensor has exactly one element, and for an integer beyond 2⁵³ that no f64 equals;
-    /// `to_vec::<i64>` reads that.
+    /// Errors unless there is one element, and for an integer beyond 2⁵³ that no f64 equals; `to_vec::<i64>` reads it.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
         match self.scalar()? {
@@ -116,7 +106,6 @@ impl Tensor {
         }
     }
 
-    /// The only value of a one-element tensor.
     #[track_caller]
     pub(crate) fn scalar(&self) -> Result<Scalar> {
         let _scope = enter_uncharged("item")?;
@@ -128,18 +117,18 @@ impl Tensor {
             Ok(with_dtype!(self.dtype(), T => {
                 let value = input.values::<T>()[input.layout.offset].widen();
                 match self.dtype() {
-                    #[allow(clippy::unnecessary_cast)] // For f64 only.
+                    #[allow(clippy::unnecessary_cast)] // Needed for f64.
                     DType::Bool => Scalar::Bool(value as f64 != 0.0),
-                    #[allow(clippy::unnecessary_cast)] // For i64 only.
+                    #[allow(clippy::unnecessary_cast)] // Needed for i64.
                     _ if is_whole => Scalar::Int(value as i64),
-                    #[allow(clippy::unnecessary_cast)] // For f64 only.
+                    #[allow(clippy::unnecessary_cast)] // Needed for f64.
                     _ => Scalar::Float(value as f64),
                 }
             }))
         })?
     }
 
-    /// The bool value of a one-element tensor: whether it is not zero.
+    /// Returns whether a one-element tensor is nonzero.
     #[track_caller]
     pub fn is_nonzero(&self) -> Result<bool> {
         if self.numel() != 1 {
@@ -153,9 +142,8 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// All values on the host, widened for printing.
     pub(crate) fn values(&self) -> Result<print::Values> {
-        // Widen on the host: the GPU only copies bytes, and does no work.
+        // Widened on the host, so the GPU only copies bytes.
         let plain = to_host(&self.detach())?;
         Ok(match self.dtype() {
             DType::Bool => print::Values::Bool(plain.to_vec()?),
@@ -165,7 +153,7 @@ impl Tensor {
     }
 }
 
-/// Prints as PyTorch does: `tensor([1., 2.], requires_grad=True)`.
+/// Prints like PyTorch: `tensor([1., 2.], requires_grad=True)`.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (device, dtype) = (self.device().to_string(), self.dtype().to_string());
@@ -194,9 +182,9 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Data accepted by [`Tensor::new`]: numbers, and arrays, slices and vectors of such data.
+/// Data for [`Tensor::new`]: numbers, and arrays, slices and vectors of such data.
 pub trait NestedData {
-    /// The element type of the resulting tensor.
+    /// The element type of the tensor.
     type Item: Element;
     /// Appends the size of each level, taken from its first element.
     #[doc(hidden)]

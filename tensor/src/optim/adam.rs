@@ -17,11 +17,11 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.optim.Adam`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamOptions {
-    /// The learning rate: roughly the size of a step.
+    /// The learning rate, roughly the size of a step.
     pub lr: f64,
-    /// The decay rates of the running means of the gradient and of its square.
+    /// The decay rates of the running means of the gradient and its square.
     pub betas: (f64, f64),
-    /// Added to the divisor, to avoid division by zero.
+    /// Added to the divisor to avoid a division by zero.
     pub eps: f64,
     /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
@@ -36,11 +36,11 @@ impl Default for AdamOptions {
 /// The keyword arguments of `torch.optim.AdamW`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWOptions {
-    /// The learning rate: roughly the size of a step.
+    /// The learning rate, roughly the size of a step.
     pub lr: f64,
-    /// The decay rates of the running means of the gradient and of its square.
+    /// The decay rates of the running means of the gradient and its square.
     pub betas: (f64, f64),
-    /// Added to the divisor, to avoid division by zero.
+    /// Added to the divisor to avoid a division by zero.
     pub eps: f64,
     /// Shrinks the parameter by `lr · weight_decay` before the step, independently of the gradient.
     pub weight_decay: f64,
@@ -89,7 +89,7 @@ macro_rules! adam_options {
                 for choice in ["amsgrad", "maximize", "differentiable"] {
                     check_choice::<$Options, 3>(saved, choice)?;
                 }
-                // AdamW has it whatever the state says, as in PyTorch.
+                // AdamW ignores the state's value, as in PyTorch.
                 if !$decoupled {
                     check_choice::<$Options, 3>(saved, "decoupled_weight_decay")?;
                 }
@@ -145,8 +145,7 @@ fn pair(value: &Value) -> Result<(f64, f64)> {
 fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Result<[Tensor; 3]> {
     check_alike(parameter, [("grad", grad)])?;
     let state = match state {
-        // The averages follow the dtype of a parameter that was converted meanwhile, but not its device: they must be
-        // moved explicitly.
+        // The means follow the dtype of a converted parameter, but not its device. They must be moved explicitly.
         Some([step, exp_avg, exp_avg_sq]) => {
             check_counts(step)?;
             [step.clone(), exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
@@ -157,7 +156,7 @@ fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Re
     Ok(state)
 }
 
-/// One step of one parameter. If its step count is on a device, the host waits for it.
+/// Updates one parameter. If its step count is on a device, the host waits for it.
 fn update(
     parameter: &Tensor,
     grad: &Tensor,
@@ -185,9 +184,8 @@ fn update(
 /// The state of a parameter in Adam and AdamW (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct AdamState {
-    /// The number of steps taken with a gradient: one f32. As in PyTorch it is on the CPU, wherever the parameter is,
-    /// unless it is moved explicitly ([`optimizer_to`](super::optimizer_to)). It goes on counting in the dtype that
-    /// [`map_state`](super::Optimizer::map_state) gives it.
+    /// The number of steps with a gradient, as an f32. As in PyTorch, it stays on the CPU unless it is moved explicitly
+    /// ([`optimizer_to`](super::optimizer_to)). It keeps the dtype set by [`map_state`](super::Optimizer::map_state).
     pub step: Tensor,
     /// The running mean of the gradient, with the sizes, dtype and device of the parameter.
     pub exp_avg: Tensor,
@@ -204,19 +202,18 @@ macro_rules! adam_optimizer {
         }
 
         impl $Adam {
-            /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or if there are
-            /// no parameters.
+            /// Creates an optimizer with one group of parameters. Errors if it is empty, or an option is out of range.
             pub fn new(params: Vec<Parameter>, options: $Options) -> Result<$Adam> {
                 $Adam::with_groups(vec![ParamGroup { params, options }])
             }
 
-            /// Creates an optimizer with several groups, each with its own options.
+            /// Creates an optimizer with several groups, each with its options.
             pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
                 Ok($Adam { groups: ParamGroups::new(groups)? })
             }
 
-            /// The state of a parameter (`optimizer.state[p]`): the tensors themselves, not copies. `None` before its
-            /// first step with a gradient, and for a parameter that does not belong to this optimizer.
+            /// Returns the state of a parameter (`optimizer.state[p]`), sharing its tensors. `None` before the first
+            /// step with a gradient, and for a parameter outside this optimizer.
             ///
             /// ```
             /// # use todevice::{Tensor, nn, nn::Module, optim::{self, Optimizer}};
@@ -244,16 +241,16 @@ macro_rules! adam_optimizer {
 }
 
 adam_optimizer!(
-    /// Takes steps of roughly `lr` in every direction, whatever the size of the gradients (`torch.optim.Adam`).
+    /// Takes steps of roughly `lr`, whatever the size of the gradients (`torch.optim.Adam`).
     ///
-    /// Both means have the dtype of their parameter, as in PyTorch: those of half types are kept in the half type, and
-    /// rounded at each step, although the step itself is computed in f32. In f16 the mean square of gradients below
-    /// 0.005 stays 0. Keep parameters in f32, and see [`autocast`](crate::amp::autocast) for products in half types.
+    /// Both means have the dtype of their parameter, as in PyTorch. Those of half types are rounded at each step,
+    /// although the step is computed in f32. In f16 the mean square of gradients below 0.005 stays 0. Keep parameters
+    /// in f32, and use [`autocast`](crate::amp::autocast) for products in half types.
     Adam,
     AdamOptions
 );
 adam_optimizer!(
-    /// Adam with weight decay independent of the gradient (`torch.optim.AdamW`). See [`Adam`] for the dtype of its means.
+    /// Adam with weight decay independent of the gradient (`torch.optim.AdamW`). Its means are those of [`Adam`].
     AdamW,
     AdamWOptions
 );

@@ -1,11 +1,9 @@
-//! The errors of optimizers and schedules.
-
 use crate::error::Refusal;
 
 /// An error of an optimizer or a schedule.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum OptimError {
     #[error("optimizer got an empty parameter list")]
     NoParameters,

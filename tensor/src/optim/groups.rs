@@ -1,5 +1,3 @@
-//! Parameter groups: parameters with common options, each with its own state.
-
 use std::sync::{Arc, Mutex};
 
 use super::error::OptimError;
@@ -17,35 +15,30 @@ use crate::tensor::Tensor;
 pub struct ParamGroup<O> {
     /// The parameters of the group.
     pub params: Vec<Parameter>,
-    /// The options that they share.
+    /// The options of all parameters.
     pub options: O,
 }
 
-/// The optimizer-specific part of the groups: its options, and the `N` tensors of state for each parameter.
+/// The part of the groups that depends on the optimizer: its options, and the `N` state tensors per parameter.
 pub(super) trait GroupOptions<const N: usize>: Clone {
-    /// PyTorch's name of the optimizer.
     const OPTIMIZER: &'static str;
-    /// PyTorch's names for the state of a parameter.
     const STATE: [&'static str; N];
 
-    /// The initial learning rate.
     fn lr(&self) -> f64;
-    /// Errors on invalid values.
     fn check(&self) -> Result<()>;
     /// All options but the learning rate, under PyTorch's names and in its order.
     fn to_dict(&self) -> Dict;
-    /// Reads the options of a checkpoint. Errors on missing options, and on options that this optimizer does not have.
+    /// Reads a checkpoint's options. Errors on missing and unknown options.
     fn from_dict(lr: f64, options: &Dict) -> Result<Self>;
 
-    /// The state of a parameter, prepared for the next step, including all memory that the step needs. `None` if there
-    /// is no state.
+    /// Prepares the state of a parameter for the next step, with all memory that the step needs. `None` without state.
     fn prepare(
         &self,
         parameter: &Tensor,
         grad: &Tensor,
         state: Option<&[Tensor; N]>,
     ) -> Result<Option<[Tensor; N]>>;
-    /// Updates a parameter and its state; `is_first` if the state was just created.
+    /// Updates a parameter and its state. `is_first` means that the state is new.
     fn update(
         &self,
         lr: f64,
@@ -56,7 +49,6 @@ pub(super) trait GroupOptions<const N: usize>: Clone {
     ) -> Result<()>;
 }
 
-/// The groups of an optimizer, with the state of each parameter.
 #[derive(Debug)]
 pub(super) struct ParamGroups<O, const N: usize> {
     pub(super) groups: Vec<Group<O, N>>,
@@ -67,7 +59,7 @@ pub(super) struct ParamGroups<O, const N: usize> {
 pub(super) struct Group<O, const N: usize> {
     pub(super) params: Vec<Parameter>,
     pub(super) options: O,
-    /// The state of each parameter; `None` before its first step with a gradient.
+    /// The state of each parameter, or `None` before its first step with a gradient.
     pub(super) state: Vec<Option<[Tensor; N]>>,
 }
 
@@ -109,8 +101,7 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
         Ok(ParamGroups { groups, learning_rates })
     }
 
-    /// Updates every parameter that has a gradient; never recorded by autograd. All memory is allocated before the
-    /// first update, so that running out of it changes nothing.
+    /// Updates every parameter that has a gradient. Running out of memory changes nothing: it is allocated first.
     pub(super) fn step(&mut self) -> Result<()> {
         self.learning_rates.count_step();
         HostContext::spend(|host| &host.step);
@@ -142,7 +133,6 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
         })
     }
 
-    /// The state of a parameter.
     pub(super) fn state(&self, parameter: &Parameter) -> Option<&[Tensor; N]> {
         let known = self.groups.iter().flat_map(|group| group.params.iter().zip(&group.state));
         known.into_iter().find(|(known, _)| known.is_same(parameter))?.1.as_ref()
@@ -167,37 +157,36 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
     }
 }
 
-/// The learning rates of an optimizer's groups. Clones share them, so a scheduler changes the rates that the optimizer uses.
+/// The learning rates of an optimizer's groups. Clones share them, so a scheduler changes the optimizer's rates.
 #[derive(Clone, Debug)]
 pub struct LearningRates(Arc<Mutex<Rates>>);
 
 #[derive(Debug)]
 struct Rates {
     current: Vec<f64>,
-    /// The learning rate that the schedule started from, for the groups that have one.
+    /// The rates that the schedules started from, if any.
     initial: Vec<Option<f64>>,
-    /// The number of the optimizer's steps: a scheduler that steps first causes a warning.
+    /// The number of optimizer steps, for the warning about a scheduler that steps first.
     steps: u64,
 }
 
 impl LearningRates {
-    /// The initial learning rates of an optimizer of your own.
+    /// Creates the initial learning rates, for your own optimizer.
     pub fn new(current: Vec<f64>) -> LearningRates {
         let initial = vec![None; current.len()];
         LearningRates(Arc::new(Mutex::new(Rates { current, initial, steps: 0 })))
     }
 
-    /// Whether both belong to the same optimizer.
     pub(crate) fn is_same(&self, other: &LearningRates) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The learning rates of all groups.
+    /// Returns the learning rates of all groups.
     pub fn all(&self) -> Vec<f64> {
         self.lock().current.clone()
     }
 
-    /// Replaces the learning rates of all groups. Errors, and changes nothing, unless there is one for each group.
+    /// Replaces the learning rates of all groups. Errors, without a change, unless there is one per group.
     pub fn set_all(&self, rates: &[f64]) -> Result<()> {
         let current = &mut self.lock().current;
         if rates.len() != current.len() {
@@ -207,26 +196,24 @@ impl LearningRates {
         Ok(())
     }
 
-    /// The learning rates that the schedules of the groups start from (`initial_lr`): the rates that the first schedule
-    /// found, possibly in the run that saved a checkpoint.
+    /// The rates that the groups' first schedules found (`initial_lr`), possibly in the run that saved a checkpoint.
     pub(super) fn initial(&self) -> Vec<f64> {
         let Rates { current, initial, .. } = &mut *self.lock();
         initial.iter_mut().zip(current).map(|(initial, current)| *initial.get_or_insert(*current)).collect()
     }
 
-    /// The learning rate of a group, and the one its schedule started from, if it has one.
+    /// The learning rate of a group, and the rate its schedule started from, if any.
     pub(super) fn of_group(&self, index: usize) -> (f64, Option<f64>) {
         let rates = self.lock();
         (rates.current[index], rates.initial[index])
     }
 
-    /// Replaces both in all groups.
     pub(super) fn restore(&self, rates: Vec<(f64, Option<f64>)>) {
         let mut own = self.lock();
         (own.current, own.initial) = rates.into_iter().unzip();
     }
 
-    /// Records that the optimizer stepped.
+    /// Records a step of the optimizer.
     pub fn count_step(&self) {
         self.lock().steps += 1;
     }

@@ -1,4 +1,4 @@
-//! `torch.optim.lr_scheduler`: learning rates that change from epoch to epoch.
+//! `torch.optim.lr_scheduler`: learning rates that change with the epoch.
 
 use super::Optimizer;
 use super::error::OptimError;
@@ -40,23 +40,23 @@ impl StepLR {
     /// Ends an epoch. Call it after the optimizer's step.
     pub fn step(&mut self) {
         let StepLR { step_size, gamma, .. } = *self;
-        // Multiplied anew each time, as in PyTorch: 0.1 · 0.1 is 0.010000000000000002.
+        // Multiplied in each epoch, as in PyTorch: 0.1 · 0.1 is 0.010000000000000002.
         self.schedule.step(|epoch, lr, _| if epoch.is_multiple_of(step_size) { lr * gamma } else { lr });
     }
 
-    /// The learning rates set by the last step.
+    /// Returns the learning rates set by the last step.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.schedule.last_lr.clone()
     }
 
-    /// The state needed to continue in another run, under PyTorch's keys.
+    /// Returns the state for another run, under PyTorch's keys.
     pub fn state_dict(&self) -> Dict {
         self.schedule.state_dict([("step_size", int(self.step_size)), ("gamma", self.gamma.into())])
     }
 
-    /// Continues from a [`state_dict`](Self::state_dict); an error changes nothing. Entries that the state lacks (older
-    /// states have no `_last_lr`) keep their values. As in PyTorch, this does not set the learning rates themselves:
-    /// they belong to the optimizer, and are restored with its state.
+    /// Continues from a [`state_dict`](Self::state_dict). Errors change nothing. Missing entries (older states have no
+    /// `_last_lr`) keep their values. As in PyTorch, the learning rates belong to the optimizer's state, so they are
+    /// not set.
     ///
     /// ```
     /// # use todevice::{nn, nn::Module, optim::{self, lr_scheduler::StepLR, Optimizer}};
@@ -88,8 +88,7 @@ impl StepLR {
     }
 }
 
-/// Anneals the learning rates from their initial values down to `eta_min` along half a cosine, in `t_max` epochs
-/// (`CosineAnnealingLR`).
+/// Anneals the learning rates along half a cosine to `eta_min`, in `t_max` epochs (`CosineAnnealingLR`).
 #[derive(Debug)]
 pub struct CosineAnnealingLR {
     schedule: Schedule,
@@ -110,25 +109,25 @@ impl CosineAnnealingLR {
     pub fn step(&mut self) {
         let CosineAnnealingLR { t_max, eta_min, .. } = *self;
         let cos = |epoch: u64| (std::f64::consts::PI * epoch as f64 / t_max as f64).cos();
-        // A recursion, as in PyTorch, because the closed form would differ in the last digits. Its divisor is 0 one
-        // epoch after each minimum, so the way up is started explicitly there.
+        // Recursive, as in PyTorch: the closed form would differ in the last digits. The divisor is 0 one epoch after
+        // each minimum, so the first step up is explicit.
         self.schedule.step(|k, lr, base| match k > t_max && (k - 1 - t_max).is_multiple_of(2 * t_max) {
             true => lr + (base - eta_min) * (1.0 - (std::f64::consts::PI / t_max as f64).cos()) / 2.0,
             false => (1.0 + cos(k)) / (1.0 + cos(k - 1)) * (lr - eta_min) + eta_min,
         });
     }
 
-    /// The learning rates set by the last step.
+    /// Returns the learning rates set by the last step.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.schedule.last_lr.clone()
     }
 
-    /// The state needed to continue in another run, under PyTorch's keys.
+    /// Returns the state for another run, under PyTorch's keys.
     pub fn state_dict(&self) -> Dict {
         self.schedule.state_dict([("T_max", int(self.t_max)), ("eta_min", self.eta_min.into())])
     }
 
-    /// Continues from a [`state_dict`](Self::state_dict), as [`StepLR::load_state_dict`] does.
+    /// Continues from a [`state_dict`](Self::state_dict), like [`StepLR::load_state_dict`].
     pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
         let t_max = optional(state, "T_max", count)?.unwrap_or(self.t_max);
         if t_max == 0 {
@@ -155,8 +154,7 @@ impl Schedule {
         Schedule { base_lrs: rates.initial(), last_lr: rates.all(), rates: rates.clone(), last_epoch: 0 }
     }
 
-    /// Ends an epoch: `next` computes a new learning rate from the number of the epoch that begins, the current rate,
-    /// and the initial one.
+    /// Ends an epoch. `next` maps the number of the new epoch, the current rate and the initial rate to the new rate.
     fn step(&mut self, next: impl Fn(u64, f64, f64) -> f64) {
         warn_if_first(&self.rates, self.last_epoch);
         self.last_epoch += 1;
@@ -165,8 +163,7 @@ impl Schedule {
         self.rates.set_all(&self.last_lr).expect("an optimizer keeps as many groups as it was made with");
     }
 
-    /// `_step_count` includes the step that PyTorch's constructor makes; the two flags are false whenever no step is in
-    /// progress.
+    /// `_step_count` includes the step of PyTorch's constructor. The two flags are only true during a step.
     fn state_dict(&self, options: [(&str, Value); 2]) -> Dict {
         let mut state = Dict::from_iter(options);
         state.insert("base_lrs", self.base_lrs.clone());

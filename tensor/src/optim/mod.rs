@@ -1,4 +1,4 @@
-//! `torch.optim`: optimizers, and schedules for their learning rates.
+//! `torch.optim`: optimizers, and schedules of learning rates.
 
 mod adam;
 pub(crate) mod error;
@@ -20,29 +20,29 @@ use crate::nn::Parameter;
 use crate::serialize::Dict;
 use crate::tensor::Tensor;
 
-/// The interface of all optimizers (`torch.optim.Optimizer`).
+/// An optimizer (`torch.optim.Optimizer`).
 pub trait Optimizer {
     /// Updates every parameter that has a gradient.
     ///
-    /// Running out of memory changes nothing. A later error, which is rare, says how many parameters were updated
-    /// before it ([`Error::HalfDone`](crate::Error::HalfDone)).
+    /// Running out of memory changes nothing. A later error, which is rare, contains the number of updated parameters
+    /// ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
-    /// The parameters of all groups.
+    /// Returns the parameters of all groups.
     fn parameters(&self) -> Vec<Parameter>;
 
-    /// Clears the gradients of all parameters. They are removed, not set to zero, which is PyTorch's default.
+    /// Clears the gradients of all parameters, like PyTorch's default `set_to_none=True`.
     fn zero_grad(&self);
 
-    /// The learning rate of every parameter group, shared with schedulers.
+    /// Returns the learning rates of the groups, shared with schedulers.
     fn learning_rates(&self) -> &LearningRates;
 
-    /// The state needed to continue in another run (`Optimizer.state_dict`), in PyTorch's layout: `state` holds the state of
-    /// each parameter by the parameter's number, and `param_groups` holds the options, with the numbers in `params`.
+    /// Returns the state for another run in PyTorch's layout (`Optimizer.state_dict`): `state` has each parameter's
+    /// state by number, and `param_groups` the options, with the numbers in `params`.
     ///
-    /// The tensors are those that the optimizer uses, not copies: they change with the next step. There are no
-    /// parameter names, so a state fits any optimizer with the same number of parameters in the same order.
+    /// The tensors are shared with the optimizer, so they change with the next step. A state has no parameter names, so
+    /// it fits any optimizer with as many parameters in the same order.
     ///
     /// ```
     /// use todevice::prelude::*;
@@ -68,21 +68,21 @@ pub trait Optimizer {
 
     /// Continues from a [`state_dict`](Self::state_dict), options included (`Optimizer.load_state_dict`).
     ///
-    /// The state of a parameter moves to the *current* device and dtype of the parameter, so move the model first.
-    /// `step` stays where it was. A tensor that need not move is the checkpoint's own, not a copy, as in PyTorch.
+    /// The state of a parameter moves to the parameter's *current* device and dtype, so move the model first. `step` is
+    /// not moved. A tensor that need not move is shared with the checkpoint, as in PyTorch.
     ///
-    /// Errors, leaving the optimizer unchanged, if the number of groups or parameters differs, if sizes differ (PyTorch
-    /// loads those, and fails in `step`), or if options are missing or unknown to this optimizer.
+    /// Errors, without a change, if the number of groups or parameters differs, if sizes differ (PyTorch fails later,
+    /// in `step`), or if options are missing or unknown.
     #[track_caller]
     fn load_state_dict(&mut self, state: &Dict) -> Result<()>;
 
-    /// Replaces every tensor in the state by the result of `change`: all of them, or none if one fails. It stands for
-    /// the loop over `optimizer.state.values()` in many Python programs; see [`optimizer_to`].
+    /// Replaces every tensor in the state by the result of `change`: all of them, or none if one fails. Many Python
+    /// programs loop over `optimizer.state.values()` instead. See [`optimizer_to`].
     #[track_caller]
     fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()>;
 }
 
-/// The methods that are the same for every optimizer with `groups`.
+/// The methods that all optimizers with `groups` share.
 macro_rules! optimizer_by_groups {
     () => {
         #[track_caller]
@@ -122,7 +122,6 @@ macro_rules! optimizer_by_groups {
 }
 use optimizer_by_groups;
 
-/// Refuses an invalid hyperparameter, in PyTorch's words.
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
     if valid { Ok(()) } else { Err(OptimError::InvalidHyperparameter { name, value }.into()) }
 }

@@ -1,5 +1,3 @@
-//! Moving the state of an optimizer after its parameters.
-
 use std::panic::Location;
 
 use super::Optimizer;
@@ -7,17 +5,15 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::scope;
 
-/// Moves the whole state of an optimizer to a device, like the function `optimizer_to` found in many Python programs
-/// but not in PyTorch itself.
+/// Moves the whole state of an optimizer to a device. PyTorch has no such function, but many Python programs define it.
 ///
-/// When a model moves, the optimizer sees its moved parameters, but the optimizer's state stays behind, and the next step
-/// fails with GPU0001. This function fixes that. It is not needed if [`load_state_dict`](Optimizer::load_state_dict) is called
-/// after `model.to(device)`, because that follows the parameters.
+/// When a model moves, the optimizer's state stays behind, and the next step fails with GPU0001. Call this function
+/// then, or [`load_state_dict`](Optimizer::load_state_dict) after `model.to(device)`.
 ///
-/// It moves `step` as well, which is better left on the CPU: from then on every step reads it from the device, once for
-/// each parameter, and each time the host waits. (PyTorch's `foreach` steps, the usual ones on CUDA, read it twice.)
+/// It moves `step`, too, which is better on the CPU: every later step waits for the device to read it, once per
+/// parameter. (PyTorch's `foreach` steps, the default on CUDA, read it twice.)
 ///
-/// Errors, leaving the state unchanged, if there is not enough memory for all of it.
+/// Errors, without a change, if there is not enough memory for the whole state.
 ///
 /// ```
 /// use todevice::prelude::*;

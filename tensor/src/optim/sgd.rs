@@ -1,5 +1,3 @@
-//! Stochastic gradient descent.
-
 use std::panic::Location;
 
 use super::error::OptimError;
@@ -20,15 +18,15 @@ use crate::tensor::Tensor;
 pub struct SGDOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the previous direction is kept; 0 for none.
+    /// The factor of the previous direction, or 0 for none.
     pub momentum: f64,
-    /// How much a new gradient is reduced before it enters the momentum.
+    /// The fraction by which a new gradient is reduced in the momentum.
     pub dampening: f64,
     /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
-    /// Nesterov's form of momentum, which looks one step ahead.
+    /// Whether to use Nesterov's momentum, which looks one step ahead.
     pub nesterov: bool,
-    /// Whether to go up the gradient instead of down.
+    /// Whether to maximize instead of minimize.
     pub maximize: bool,
 }
 
@@ -54,7 +52,7 @@ impl GroupOptions<1> for SGDOptions {
     }
 
     fn check(&self) -> Result<()> {
-        // As in PyTorch, which accepts NaN here but refuses it in Adam.
+        // PyTorch accepts NaN here, but not in Adam.
         let is_negative = |value: f64| value < 0.0;
         check("learning rate", self.lr, !is_negative(self.lr))?;
         check("momentum value", self.momentum, !is_negative(self.momentum))?;
@@ -102,8 +100,7 @@ impl GroupOptions<1> for SGDOptions {
         let buffer = match state {
             _ if self.momentum == 0.0 => return Ok(None),
             None => copy_of(&grad.detach())?,
-            // The buffer follows the dtype of a parameter that was converted meanwhile, but not its device: it must be
-            // moved explicitly.
+            // The buffer follows the dtype of a converted parameter, but not its device. It must be moved explicitly.
             Some([buffer]) => buffer.to(parameter.dtype())?,
         };
         check_alike(parameter, [("momentum_buffer", &buffer)])?;
@@ -125,11 +122,10 @@ impl GroupOptions<1> for SGDOptions {
     }
 }
 
-/// `p ← p − lr · g`, with optional momentum, Nesterov momentum and weight decay (`torch.optim.SGD`).
+/// Computes `p ← p − lr · g`, with optional momentum, Nesterov momentum and weight decay (`torch.optim.SGD`).
 ///
-/// The momentum has the dtype of its parameter, as in PyTorch: that of half types is kept in the half type, and rounded
-/// at each step, although the step itself is computed in f32. Keep parameters in f32, and see
-/// [`autocast`](crate::amp::autocast) for products in half types.
+/// The momentum has the parameter's dtype, as in PyTorch, so that of half types is rounded at each step. Keep
+/// parameters in f32, and use [`autocast`](crate::amp::autocast) for products in half types.
 #[derive(Debug)]
 pub struct SGD {
     groups: ParamGroups<SGDOptions, 1>,
@@ -138,23 +134,23 @@ pub struct SGD {
 /// The state of a parameter in SGD (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct SGDState {
-    /// The direction of the steps so far, with the sizes, dtype and device of the parameter.
+    /// The momentum, with the sizes, dtype and device of the parameter.
     pub momentum_buffer: Tensor,
 }
 
 impl SGD {
-    /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or if there are no parameters.
+    /// Creates an optimizer with one group of parameters. Errors if it is empty, or an option is out of range.
     pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
         SGD::with_groups(vec![ParamGroup { params, options }])
     }
 
-    /// Creates an optimizer with several groups, each with its own options.
+    /// Creates an optimizer with several groups, each with its options.
     pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
         Ok(SGD { groups: ParamGroups::new(groups)? })
     }
 
-    /// The state of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. `None` without momentum, before
-    /// the first step with a gradient, and for a parameter that does not belong to this optimizer.
+    /// Returns the state of a parameter (`optimizer.state[p]`), sharing its tensor. `None` without momentum, before the
+    /// first step with a gradient, and for a parameter outside this optimizer.
     pub fn state(&self, parameter: &Parameter) -> Option<SGDState> {
         let [momentum_buffer] = self.groups.state(parameter)?.clone();
         Some(SGDState { momentum_buffer })

@@ -1,7 +1,5 @@
-//! The state of an optimizer as a [`Dict`], in PyTorch's layout, and back.
-//!
-//! Parameters are numbered through all groups, since nothing else about them outlives a program. So a state fits any
-//! optimizer with the same number of parameters, in the same order.
+//! Conversion of an optimizer's state to and from a [`Dict`], in PyTorch's layout. Parameters are numbered through all
+//! groups, because only their order outlives a program.
 
 use super::error::OptimError;
 use super::groups::{GroupOptions, ParamGroups};
@@ -37,7 +35,7 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
         Dict::from_iter([("state", Value::Dict(state)), ("param_groups", param_groups.into())])
     }
 
-    /// Everything is read, and moved to its parameter, before anything is replaced.
+    /// Reads and moves everything before any replacement.
     pub(super) fn load_state_dict(&mut self, dict: &Dict) -> Result<()> {
         let saved = field(dict, "param_groups", Value::as_list)?;
         let saved: Vec<&Dict> = saved.iter().map(Value::as_dict).collect::<Result<_>>()?;
@@ -71,7 +69,7 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
     }
 }
 
-/// An option of a checkpoint. If it is missing, the checkpoint belongs to another optimizer.
+/// Reads a checkpoint's option. A missing one means that the checkpoint belongs to another optimizer.
 pub(super) fn option<'a, O: GroupOptions<N>, const N: usize, T>(
     saved: &'a Dict,
     name: &'static str,
@@ -83,7 +81,7 @@ pub(super) fn option<'a, O: GroupOptions<N>, const N: usize, T>(
     }
 }
 
-/// A boolean option of a checkpoint, which may come from a version of PyTorch without that option.
+/// Reads a checkpoint's boolean option, which older versions of PyTorch may lack.
 pub(super) fn choice(saved: &Dict, name: &'static str) -> Result<bool> {
     match saved.get(name) {
         None | Some(Value::None) => Ok(false),
@@ -92,7 +90,7 @@ pub(super) fn choice(saved: &Dict, name: &'static str) -> Result<bool> {
     }
 }
 
-/// Errors if a checkpoint enables an option that this optimizer does not have.
+/// Errors if a checkpoint enables an option that this optimizer lacks.
 pub(super) fn check_choice<O: GroupOptions<N>, const N: usize>(
     saved: &Dict,
     name: &'static str,
@@ -103,7 +101,7 @@ pub(super) fn check_choice<O: GroupOptions<N>, const N: usize>(
     }
 }
 
-/// The state of a parameter in a checkpoint, if any, on the parameter's device and in its dtype, except for `step`.
+/// Returns a parameter's state in a checkpoint, if any, on the parameter's device and in its dtype, except for `step`.
 fn kept_of<const N: usize>(
     parameter: &Tensor,
     id: &Key,
@@ -123,7 +121,7 @@ fn kept_of<const N: usize>(
     Ok(kept.try_into().ok())
 }
 
-/// `step` is a number on the host, or stays where it was; the parameter's device does not matter. Older files have an `int`.
+/// Reads a step count: a number becomes a host tensor, and a tensor keeps its device. Older files have an `int`.
 fn step_of(value: &Value) -> Result<Tensor> {
     match value {
         Value::Tensor(step) if step.numel() == 1 => step.detach().to(DType::F32),

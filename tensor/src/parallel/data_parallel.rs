@@ -1,5 +1,3 @@
-//! `DataParallel`: a module that splits each batch across several GPUs.
-
 use std::panic::Location;
 
 use super::error::ParallelError;
@@ -16,9 +14,9 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.DataParallel`.
 #[derive(Clone, Debug, Default)]
 pub struct DataParallelOptions {
-    /// The GPUs to use; `None`: all GPUs of the machine.
+    /// The GPUs. Default: all GPUs of the machine.
     pub device_ids: Option<Vec<usize>>,
-    /// The GPU on which the results are joined; `None`: the first of `device_ids`.
+    /// The GPU of the output. Default: the first of `device_ids`.
     pub output_device: Option<usize>,
     /// The batch dimension.
     pub dim: i64,
@@ -26,13 +24,11 @@ pub struct DataParallelOptions {
 
 impl Keywords for DataParallelOptions {}
 
-/// A module that splits each batch, runs the parts on several GPUs, and joins the results (`torch.nn.DataParallel`).
+/// Runs the parts of each batch on several GPUs and joins the results (`torch.nn.DataParallel`).
 ///
-/// The module must be on the first GPU. For each batch it is copied to the others, and the gradients of the copies
-/// are summed in its own parameters, so the first GPU does more work and holds more memory than any other. A batch
-/// with fewer rows than GPUs leaves some GPUs idle. On a machine without a GPU, the module runs as it is.
-///
-/// Writes to the module's buffers, such as a batch norm's running averages, are kept from the first part only.
+/// The module must be on the first GPU. Each `forward` copies it to the others, and gradients are summed in its
+/// parameters, so the first GPU does more work and needs more memory. Surplus GPUs of a small batch stay idle. Without
+/// a GPU, the module runs unchanged. Buffer writes, such as batch norm statistics, are kept from the first part only.
 ///
 /// ```
 /// use todevice::parallel::DataParallel;
@@ -57,11 +53,10 @@ pub struct DataParallel<M: Module> {
 }
 
 impl<M: Module> DataParallel<M> {
-    /// Wraps `module` for all GPUs of the machine, or for those in the options paired with it. With one GPU the
-    /// module is moved there.
+    /// Wraps `module` for all GPUs, or for those in the options. With one GPU the module is moved there.
     ///
-    /// Returns an error if one of the GPUs does not exist, or if none is named. Warns if one has less than three
-    /// quarters of the memory or of the multiprocessors of another.
+    /// Returns an error if a GPU does not exist, or if the list is empty. Warns if a GPU has less than 75 % of the
+    /// memory or multiprocessors of another.
     #[track_caller]
     pub fn new(module: impl AndOptions<M, DataParallelOptions>) -> Result<DataParallel<M>> {
         let (module, options) = module.split();
@@ -84,7 +79,7 @@ impl<M: Module> DataParallel<M> {
         Ok(DataParallel { module, device_ids, output_device: Device::cuda(output), dim })
     }
 
-    /// The wrapped module (`DataParallel.module`): save this one, and use it to run on one GPU only.
+    /// Returns the wrapped module (`DataParallel.module`), for saving, or for running on one GPU.
     pub fn module(&self) -> &M {
         &self.module
     }
@@ -120,7 +115,6 @@ impl<M: Module> Module for DataParallel<M> {
     }
 }
 
-/// The warning to print if the slowest GPU would hold up the others.
 fn imbalance(device_ids: &[usize], properties: &[DeviceProperties]) -> Option<String> {
     let between = |values: Vec<f64>| {
         let at = |value: f64| device_ids[values.iter().position(|other| *other == value).unwrap_or(0)];

@@ -1,11 +1,9 @@
-//! Errors of running one module on several GPUs.
-
 use std::sync::Arc;
 
 use crate::device::Device;
 use crate::error::{Error, Refusal};
 
-/// An error of `DataParallel` or of its parts.
+/// An error of `DataParallel` or of one of its parts.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The messages describe the variants and name their fields.
@@ -16,7 +14,6 @@ pub enum ParallelError {
         "module must have its parameters and buffers on device {first} (device_ids[0]) but found one of them on device: {found}"
     )]
     NotOnFirstDevice { first: Device, found: Device },
-    /// An error in a replica, with the original error as `cause`.
     #[error("Caught {kind} in replica {replica} on device {device}.\nOriginal error: {cause}")]
     InReplica { kind: &'static str, replica: usize, device: usize, cause: Arc<Error> },
     #[error("The number of modules {modules} is not equal to the number of inputs {inputs}")]

@@ -1,11 +1,11 @@
 //! One model on several GPUs.
 //!
-//! [`DataParallel`] runs one program that gives each GPU a part of every batch (`torch.nn.parallel`). [`distributed`]
-//! runs one program per GPU and has [`DistributedDataParallel`], which is faster (`torch.distributed`).
+//! [`DataParallel`] runs one program that splits each batch (`torch.nn.parallel`). [`distributed`] runs one program per
+//! GPU, which is faster ([`DistributedDataParallel`], `torch.distributed`).
 //!
-//! - `scatter_gather`: splitting a batch, and joining the results.
-//! - `replicate`: copies of a module's tensors on other GPUs.
-//! - `data_parallel`: the above combined, for each batch.
+//! - `scatter_gather`: splits a batch and joins results.
+//! - `replicate`: copies a module's tensors to other GPUs.
+//! - `data_parallel`: combines the two.
 //! - `distributed`: ranks.
 
 mod data_parallel;

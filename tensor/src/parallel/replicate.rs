@@ -1,5 +1,3 @@
-//! Replicas: one module with copies of its tensors on several GPUs.
-
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -13,7 +11,7 @@ use crate::nn::functional_call::cells_of;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// A module's replica on one GPU: the same module, with copies of its parameters and buffers on that GPU.
+/// A module with copies of its parameters and buffers on one GPU.
 pub struct Replica<'a, M: ?Sized> {
     module: &'a M,
     device: usize,
@@ -21,7 +19,7 @@ pub struct Replica<'a, M: ?Sized> {
 }
 
 impl<M: Module + ?Sized> Replica<'_, M> {
-    /// Computes the output on this GPU, which is the current device for the call.
+    /// Runs the module with this GPU as the current device.
     #[track_caller]
     pub fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -29,7 +27,7 @@ impl<M: Module + ?Sized> Replica<'_, M> {
         gpu::device(self.device, || self.module.forward(input))?
     }
 
-    /// The index of its GPU.
+    /// Returns the index of the GPU.
     pub fn device(&self) -> usize {
         self.device
     }
@@ -37,13 +35,11 @@ impl<M: Module + ?Sized> Replica<'_, M> {
 
 /// Copies the parameters and buffers of a module to each GPU (`torch.nn.parallel.replicate`).
 ///
-/// The copies of parameters are not leaves: their gradients flow back to the module's own parameters and are summed
-/// there. A tensor that is already on the GPU is not copied. So the module keeps writes to its buffers on its own
-/// GPU, and writes to those of the other replicas are lost with them.
+/// The copies of parameters are not leaves: gradients flow back to the module's parameters and are summed there. A
+/// tensor that is already on the GPU is not copied, so the module keeps buffer writes on its GPU; others are lost.
+/// Tensors are copied one by one, where PyTorch packs small ones into chunks of 10 MiB.
 ///
-/// Tensors are copied one by one; PyTorch packs small ones into chunks of 10 MiB.
-///
-/// Returns an error if one of the GPUs does not exist or its memory is full; the module is then unchanged.
+/// Returns an error, with the module unchanged, if a GPU does not exist or its memory is full.
 #[track_caller]
 pub fn replicate<'a, M: Module + ?Sized>(
     network: &'a M,
@@ -68,11 +64,9 @@ pub fn replicate<'a, M: Module + ?Sized>(
 
 /// Runs each replica on its input (`torch.nn.parallel.parallel_apply`).
 ///
-/// The host queues the work of the first GPU, then that of the second. PyTorch has one thread per GPU, of which
-/// Python runs one at a time. The GPUs work in parallel as long as the host runs ahead of them.
-///
-/// Returns an error if the numbers of inputs and replicas differ. An error in a forward pass becomes the cause of
-/// an error that names the replica.
+/// One thread queues the work of one GPU after another; the GPUs work in parallel as long as the host runs ahead.
+/// (PyTorch has one thread per GPU, but Python runs one at a time.) Returns an error if the numbers of inputs and
+/// replicas differ, or for an error in a replica, with the replica's number.
 #[track_caller]
 pub fn parallel_apply<M: Module + ?Sized>(replicas: &[Replica<M>], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let _scope = scope::on_behalf_of(Location::caller());

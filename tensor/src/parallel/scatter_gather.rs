@@ -1,4 +1,4 @@
-//! Scatter and gather: splits a batch across GPUs and joins results. Gradients flow back through both.
+//! Scatter and gather, both differentiable.
 
 use std::panic::Location;
 
@@ -15,9 +15,9 @@ use crate::tensor_options::ToOptions;
 
 /// Splits a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
 ///
-/// The parts are those of [`chunk`](Tensor::chunk): 10 rows on 4 GPUs become 3, 3, 3 and 1, and 5 rows become 2, 2
-/// and 1, which leaves the fourth GPU idle. Pinned host memory is read when the copies run
-/// ([`ToOptions::non_blocking`]). A part that is already on its GPU is a view.
+/// The parts are those of [`chunk`](Tensor::chunk): 10 rows on 4 GPUs become 3, 3, 3 and 1; 5 rows become 2, 2 and 1,
+/// and the fourth GPU is idle. Copies from pinned memory are asynchronous ([`ToOptions::non_blocking`]). A part that is
+/// already on its GPU is a view.
 ///
 /// ```
 /// # use todevice::{Machine, Result, Tensor, parallel};
@@ -31,8 +31,7 @@ use crate::tensor_options::ToOptions;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error for a tensor without dimensions, for an invalid `dim`, if no GPU is given or one does not
-/// exist, and if a GPU's memory is full.
+/// Returns an error for a 0-dim tensor, an invalid `dim`, missing GPUs, or full GPU memory.
 #[track_caller]
 pub fn scatter(input: &Tensor, dim: i64, device_ids: &[usize]) -> Result<Vec<Tensor>> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -48,11 +47,8 @@ pub fn scatter(input: &Tensor, dim: i64, device_ids: &[usize]) -> Result<Vec<Ten
 
 static GATHER: Operation = Operation::new("gather").node("GatherBackward").composite();
 
-/// Joins tensors from several GPUs along `dim` on one device (`torch.nn.parallel.gather`). Each is copied to its
-/// place in the result. 0-dim tensors become a vector.
-///
-/// Returns an error for tensors on the host, if sizes differ in dimensions other than `dim`, and if the device's
-/// memory is full.
+/// Joins tensors from several GPUs along `dim` on one device (`torch.nn.parallel.gather`). 0-dim tensors become a
+/// vector. Returns an error for tensors on the host, different sizes in other dimensions, or full memory.
 #[track_caller]
 pub fn gather(outputs: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
     let _scope = scope::on_behalf_of(Location::caller());

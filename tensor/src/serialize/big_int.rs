@@ -1,8 +1,6 @@
-//! Python integers beyond 64 bits.
-
 use std::fmt;
 
-/// An `int` of more than 64 bits. It can be kept and printed, but has no arithmetic.
+/// An `int` of more than 64 bits, without arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BigInt(Vec<u8>);
 
@@ -12,15 +10,14 @@ impl BigInt {
         BigInt(bytes.to_vec())
     }
 
-    /// The number as little-endian two's complement bytes.
+    /// Returns the little-endian two's complement bytes.
     pub fn to_le_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The nearest `f64`, or infinity beyond the largest.
+    /// Returns the nearest `f64`; infinity beyond the largest.
     pub fn to_f64(&self) -> f64 {
-        // The 64 highest bits. The lowest of them is also set if any bit below it is, so that they round like the
-        // full integer.
+        // The 64 highest bits. The lowest one is also set for any lower bit, which makes the rounding exact.
         let mut bytes = self.magnitude();
         while bytes.last() == Some(&0) {
             bytes.pop();
@@ -39,7 +36,7 @@ impl BigInt {
         self.0.last().is_some_and(|last| last >> 7 == 1)
     }
 
-    /// The absolute value, as little-endian bytes.
+    /// Returns the absolute value in little-endian bytes.
     fn magnitude(&self) -> Vec<u8> {
         let mut bytes = self.0.clone();
         if self.is_negative() {
@@ -54,7 +51,7 @@ impl BigInt {
 
 impl fmt::Display for BigInt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Digits in base 10⁹, lowest first: each byte multiplies the previous value by 256.
+        // Digits in base 10⁹, lowest first. Each byte multiplies the previous value by 256.
         const BASE: u64 = 1_000_000_000;
         let mut digits = vec![0];
         for byte in self.magnitude().into_iter().rev() {
@@ -92,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Parsing the digits rounds to the nearest float, ties to even.
+    /// Rust's parser rounds to the nearest float, ties to even.
     #[test]
     fn the_nearest_float_is_that_of_the_digits() {
         let mut numbers = vec![vec![], vec![5], vec![0xfe], vec![0; 20], vec![0xff; 9]];

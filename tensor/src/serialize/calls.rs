@@ -1,4 +1,4 @@
-//! The results of the functions that a pickle may call.
+//! The functions that a pickle may call.
 
 use std::rc::Rc;
 
@@ -11,7 +11,6 @@ use super::value::Value;
 use crate::error::Result;
 
 impl Unpickler<'_> {
-    /// The items of a tuple.
     fn tuple(&self, item: &Item) -> Option<&[Item]> {
         match item {
             Item::Tuple(tuple) => Some(&self.groups[*tuple]),
@@ -19,12 +18,11 @@ impl Unpickler<'_> {
         }
     }
 
-    /// The items of a tuple of counts.
     fn counts(&self, item: &Item) -> Option<Vec<usize>> {
         self.tuple(item)?.iter().map(count).collect()
     }
 
-    /// The items of a dict, or of a list of pairs: key, value, key, value.
+    /// Returns the entries of a dict, or of a list of pairs: key, value, key, value.
     fn items(&mut self, item: &Item) -> Result<Option<Vec<Item>>> {
         let items = match item {
             Item::Dict { group, .. } => Some(self.groups[*group].clone()),
@@ -53,7 +51,7 @@ impl Unpickler<'_> {
         Ok(Item::Tensor(self.tensors.len() - 1))
     }
 
-    /// Calls one of the allowed functions (`REDUCE`).
+    /// Calls an allowed function (`REDUCE`).
     pub(super) fn call(&mut self, function: &Item, arguments: &Item) -> Result<Item> {
         let Item::Global(name) = function else {
             let class = function.class();
@@ -69,7 +67,7 @@ impl Unpickler<'_> {
                 self.items(pairs)?.map(|items| self.dict(Class::OrderedDict, items))
             }
             ("collections.Counter", []) => Some(self.dict(Class::Counter, Vec::new())),
-            // Nothing else refers to the dict, or to a set's list, so they need not be copied.
+            // No other item refers to these groups, so they need no copy.
             ("collections.Counter", [Item::Dict { group, .. }]) => {
                 Some(Item::Dict { group: *group, class: Class::Counter })
             }
@@ -111,12 +109,12 @@ impl Unpickler<'_> {
         made.ok_or_else(|| refused(format!("{name} is called with other arguments than PyTorch gives it")))
     }
 
-    /// Calls one of the functions that rebuild tensors; `None` for unknown arguments.
+    /// Calls a function that rebuilds tensors; `None` for unknown arguments.
     fn rebuilt(&mut self, function: &str, arguments: &[Item]) -> Result<Option<Item>> {
         let lacks = |tensor: String| Err(SerializeError::Lacks { tensor }.into());
         let Some(function) = function.strip_prefix("torch._utils.") else {
             return match (function, arguments) {
-                // The tensor's attributes are dropped.
+                // A tensor's attributes are dropped.
                 (
                     "torch._tensor._rebuild_from_type_v2",
                     [function @ Item::Global(name), Item::Global(class), arguments, _],
@@ -134,7 +132,7 @@ impl Unpickler<'_> {
             ("_rebuild_tensor", [storage, offset, sizes, strides]) => {
                 self.view(storage, offset, sizes, strides, false, &Item::None)?
             }
-            // The remaining arguments are gradient hooks, and metadata.
+            // The other arguments are gradient hooks and metadata.
             ("_rebuild_tensor_v2", [storage, offset, sizes, strides, Item::Bool(requires_grad), _]) => {
                 self.view(storage, offset, sizes, strides, *requires_grad, &Item::None)?
             }
@@ -158,7 +156,7 @@ impl Unpickler<'_> {
                 let Some(dtype) = names::dtype(dtype) else { return lacks(format!("a tensor of {dtype}")) };
                 let metadata = rest.first().unwrap_or(&Item::None);
                 let mut view = self.view(storage, offset, sizes, strides, *requires_grad, metadata)?;
-                // Converts the count from bytes to elements.
+                // From bytes to elements.
                 let id = &mut view.storage;
                 id.numel = id.numel * id.dtype.size() / dtype.size();
                 id.dtype = dtype;
@@ -170,7 +168,7 @@ impl Unpickler<'_> {
             ("_rebuild_parameter_with_state", [Item::Tensor(data), Item::Bool(requires_grad), _, _]) => {
                 Rebuild { requires_grad: *requires_grad, ..self.tensors[*data].clone() }
             }
-            // Tensors of other kinds of devices were saved from the host. Their storage's location is the host too.
+            // Tensors of other device types were saved from the host, the location of their storage.
             (
                 "_rebuild_device_tensor_from_cpu_tensor",
                 [Item::Tensor(data), Item::Global(dtype), device, Item::Bool(requires_grad)],
@@ -194,7 +192,7 @@ impl Unpickler<'_> {
         self.tensor(rebuilt).map(Some)
     }
 
-    /// Creates a tensor in a storage. `metadata` tells whether its elements are negated on reading.
+    /// Creates a tensor in a storage. `metadata` has the negative bit.
     fn view(
         &self,
         storage: &Item,
@@ -227,7 +225,7 @@ impl Unpickler<'_> {
         }
     }
 
-    /// `codecs.encode`. Pickles use only one encoding, in which each character is a byte.
+    /// `codecs.encode`. Pickles use only latin1, one byte per character.
     fn encoded(&mut self, text: &str, encoding: &str) -> Result<Vec<u8>> {
         self.copies(text.len())?;
         let bytes = match &*encoding.to_ascii_lowercase().replace('-', "_") {
@@ -238,7 +236,7 @@ impl Unpickler<'_> {
         bytes.ok_or_else(|| malformed("bytes have a character that latin1 does not have"))
     }
 
-    /// Creates an object of a class (`NEWOBJ`), like its `__new__`.
+    /// Creates an object of a class (`NEWOBJ`), like `__new__`.
     pub(super) fn new_object(&mut self, class: &Item, arguments: &Item) -> Result<Item> {
         let Item::Global(name) = class else {
             let class = class.class();
@@ -252,7 +250,7 @@ impl Unpickler<'_> {
                 let requires_grad = matches!(rest, [] | [Item::Bool(true)]);
                 self.tensor(Rebuild { requires_grad, ..self.tensors[*data].clone() })
             }
-            // Their arguments would go to `__init__`.
+            // Their `__new__` ignores arguments.
             (
                 "collections.OrderedDict" | "collections.Counter" | "builtins.set" | "builtins.bytearray",
                 _,
@@ -303,8 +301,8 @@ impl Unpickler<'_> {
         }
     }
 
-    /// Parses `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`; in old files the tuple may also have a view,
-    /// `('0', offset, size)`, or None.
+    /// Parses `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`; in old files the tuple may also have a view, `('0',
+    /// offset, size)`, or None.
     pub(super) fn storage_id(&self, id: &Item) -> Result<StorageId> {
         let Some(parts) = self.tuple(id) else {
             let class = id.class();

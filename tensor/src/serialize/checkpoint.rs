@@ -1,4 +1,4 @@
-//! PyTorch's checkpoint files: zip files of a pickle and of the tensors' memory, one record per storage.
+//! PyTorch's checkpoint files: a zip file of a pickle and one record per storage.
 
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom, Write};
@@ -19,17 +19,15 @@ use crate::ops::access::access;
 use crate::ops::transfer::to_host;
 use crate::tensor::Tensor;
 
-/// This computer's byte order, in which it writes checkpoints.
 const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "little" } else { "big" };
 
-/// The newest version of the file format that PyTorch can read.
+/// The newest file format that PyTorch can read.
 const NEWEST_VERSION: u32 = 10;
 
-/// Writes the records that `torch.save` writes, in the same order.
 pub(super) fn write(value: &Value, out: &mut dyn Write) -> Result<()> {
     let (pickle, storages) = pickle(value)?;
     let mut zip = ZipWriter::new(out);
-    // A number that identifies the contents of a checkpoint. Nothing reads it.
+    // Identifies the contents of a checkpoint. Readers ignore it.
     let mut contents = zip.record("archive/data.pkl", &pickle)?.into();
     zip.record("archive/.format_version", b"1")?;
     zip.record("archive/.storage_alignment", ALIGNMENT.to_string().as_bytes())?;
@@ -51,7 +49,6 @@ fn mixed(contents: u64, crc: u32) -> u64 {
     (contents ^ u64::from(crc)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31)
 }
 
-/// Reads a checkpoint, and places each storage as `map_location` says.
 pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Result<Value> {
     if is_legacy(source)? {
         return legacy::read(source, map_location);
@@ -64,7 +61,7 @@ pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Res
     if version.parse().is_ok_and(|version: u32| version > NEWEST_VERSION) {
         return Err(SerializeError::Version { version, newest: NEWEST_VERSION }.into());
     }
-    // Files from before 2.1 have no such record and are always little-endian.
+    // Files before 2.1 lack the record and are little-endian.
     let order = if zip.has("byteorder") { zip.read("byteorder", 64)? } else { b"little".to_vec() };
     if order != b"little" && order != b"big" {
         return Err(SerializeError::ByteOrder { found: String::from_utf8_lossy(&order).into_owned() }.into());
@@ -75,11 +72,10 @@ pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Res
     read.into_value(&mut |id| storages.get(id, &mut zip))
 }
 
-/// The bytes of storages.
 pub(super) trait Records {
-    /// Checks that there are as many bytes as the storage has. Returns the bytes if they had to be decompressed.
+    /// Checks that the record has the storage's length. Returns the bytes if they were compressed.
     fn checked(&mut self, id: &StorageId) -> Result<Option<Vec<u8>>>;
-    /// Reads the bytes, if they are uncompressed.
+    /// Reads uncompressed bytes.
     fn read_into(&mut self, id: &StorageId, into: &mut [u8]) -> Result<()>;
 }
 
@@ -99,10 +95,8 @@ impl Records for ZipReader<'_> {
     }
 }
 
-/// The tensors' storages, each on its device.
 pub(super) struct Storages<'m> {
     map_location: &'m MapLocation,
-    /// Whether the byte order of the numbers must be swapped.
     swap: bool,
     loaded: HashMap<Rc<str>, Tensor>,
 }
@@ -112,7 +106,7 @@ impl<'m> Storages<'m> {
         Storages { map_location, swap, loaded: HashMap::new() }
     }
 
-    /// Returns a storage as a 1-D tensor that covers all of it.
+    /// Returns a storage as a 1-D tensor.
     pub(super) fn get(&mut self, id: &StorageId, records: &mut dyn Records) -> Result<Tensor> {
         if let Some(storage) = self.loaded.get(&id.key) {
             let same = storage.dtype() == id.dtype;
@@ -139,8 +133,8 @@ impl<'m> Storages<'m> {
     }
 }
 
-/// Whether the source has the format that `torch.save` wrote before 1.6, and still writes with
-/// `_use_new_zipfile_serialization=False`. Returns an error that names the format if it is one that cannot be read.
+/// Returns whether the source has the format of `torch.save` before 1.6, still written with
+/// `_use_new_zipfile_serialization=False`. Returns an error that names any other unsupported format.
 fn is_legacy(source: &mut dyn ReadSeek) -> Result<bool> {
     let mut head = Vec::new();
     source.seek(SeekFrom::Start(0))?;
@@ -149,7 +143,7 @@ fn is_legacy(source: &mut dyn ReadSeek) -> Result<bool> {
         [] => Err(SerializeError::Empty.into()),
         [b'P', b'K', ..] => Ok(false),
         [0x80, _, rest @ ..] if rest.starts_with(legacy::MAGIC) => Ok(true),
-        [0x80, _, frame @ 0x95, ..] => Err(SerializeError::Operand { operand: *frame }.into()), // The start of protocol 4.
+        [0x80, _, frame @ 0x95, ..] => Err(SerializeError::Operand { operand: *frame }.into()), // Protocol 4.
         head if head.get(257..262) == Some(b"ustar") => Err(SerializeError::Tar.into()),
         [_, _, _, _, _, _, _, _, b'{', ..] => Err(SerializeError::Safetensors.into()),
         head => {

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Table `n` holds the checksums of a byte followed by `n` zeros, so that eight bytes take one step. The tables are
-/// computed on first use: as constants they would add 8 KiB of incompressible data to a web page.
+/// Table `n`: the checksum of a byte and `n` zeros, so that one step takes eight bytes. Computed on first use:
+/// constants would add 8 KiB of incompressible data to a web page.
 static TABLES: LazyLock<[[u32; 256]; 8]> = LazyLock::new(tables);
 
 fn tables() -> [[u32; 256]; 8] {
@@ -15,13 +15,12 @@ fn tables() -> [[u32; 256]; 8] {
                 crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
             }
             table[byte] = crc;
-            // The next table is for one more zero byte.
         }
     }
     tables
 }
 
-/// Computes the checksum of `bytes` (`zlib.crc32`).
+/// `zlib.crc32`
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let tables = &*TABLES;
     let mut crc = !0u32;

@@ -1,5 +1,3 @@
-//! Python's `dict`, `OrderedDict` and `Counter`.
-
 use std::collections::HashMap;
 use std::fmt;
 
@@ -12,13 +10,12 @@ use crate::error::Result;
 #[derive(Clone, Debug, Default)]
 pub struct Dict {
     entries: Vec<(Key, Value)>,
-    /// The index of each key in `entries`.
+    /// Indices in `entries`.
     places: HashMap<Key, usize>,
     class: Class,
     attributes: Option<Box<Dict>>,
 }
 
-/// The dict's class in Python.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Class {
     #[default]
@@ -61,28 +58,28 @@ impl Dict {
         self.class
     }
 
-    /// Whether it was read as, and will be written as, a `collections.OrderedDict`.
+    /// Returns whether the dict is a `collections.OrderedDict`.
     pub fn is_ordered(&self) -> bool {
         self.class == Class::OrderedDict
     }
 
-    /// Whether it was read as, and will be written as, a `collections.Counter`.
+    /// Returns whether the dict is a `collections.Counter`.
     pub fn is_counter(&self) -> bool {
         self.class == Class::Counter
     }
 
-    /// The attributes of an `OrderedDict` or a `Counter` (`__dict__`). A module's state dict has `_metadata`: the
+    /// Returns the attributes of an `OrderedDict` or `Counter` (`__dict__`). A module's state dict has `_metadata`, the
     /// versions of its modules.
     pub fn attributes(&self) -> Option<&Dict> {
         self.attributes.as_deref()
     }
 
-    /// Replaces the attributes. They are saved only for an `OrderedDict` or a `Counter`, since a `dict` has none.
+    /// Sets the attributes. A `dict` has none, so only an `OrderedDict` or `Counter` saves them.
     pub fn set_attributes(&mut self, attributes: Dict) {
         self.attributes = (!attributes.is_empty()).then(|| Box::new(attributes));
     }
 
-    /// Returns the value of a key, if present (`dict.get`).
+    /// Returns the value of a key (`dict.get`).
     pub fn get(&self, key: impl Into<Key>) -> Option<&Value> {
         self.find(&key.into())
     }
@@ -93,7 +90,7 @@ impl Dict {
         self.find(&key).ok_or_else(|| SerializeError::Key { key: key.to_string() }.into())
     }
 
-    /// Adds a value, or replaces the key's value in place. Returns the old value.
+    /// Inserts a value or replaces it in place. Returns the old value.
     pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
         self.put(key.into(), value.into())
     }
@@ -113,8 +110,7 @@ impl Dict {
         }
     }
 
-    /// Removes a key and returns its value (`dict.pop`). The entries after it are shifted, which takes time in
-    /// proportion to their number.
+    /// Removes a key and returns its value (`dict.pop`), in time proportional to the number of later entries.
     pub fn remove(&mut self, key: impl Into<Key>) -> Option<Value> {
         let place = self.places.remove(&key.into())?;
         let (_, value) = self.entries.remove(place);
@@ -124,32 +120,31 @@ impl Dict {
         Some(value)
     }
 
-    /// Keys and values in order (`dict.items`).
+    /// Iterates over keys and values in order (`dict.items`).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> {
         self.entries.iter().map(|(key, value)| (key, value))
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> {
         self.entries.iter().map(|(key, _)| key)
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// Formats the dict like Python's `repr`.
 impl fmt::Display for Dict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [open, before, between, after, close] = match self.class {
-            // Python 3.12 and later write an OrderedDict as `OrderedDict({…})`.
+            // The format before Python 3.12.
             Class::OrderedDict => ["OrderedDict([", "(", ", ", ")", "])"],
             Class::Counter if self.is_empty() => return f.write_str("Counter()"),
             Class::Counter => ["Counter({", "", ": ", "", "})"],
@@ -173,7 +168,6 @@ impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Dict {
     }
 }
 
-/// Keys and values in order, by value.
 impl IntoIterator for Dict {
     type Item = (Key, Value);
     type IntoIter = std::vec::IntoIter<(Key, Value)>;

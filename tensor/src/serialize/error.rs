@@ -1,5 +1,3 @@
-//! Checkpoint errors.
-
 use std::io;
 
 use super::unpickle::{DEEPEST, MOST_VALUES};
@@ -13,7 +11,6 @@ use crate::error::Refusal;
 pub enum SerializeError {
     #[error("expected {expected}, found {found}")]
     Kind { expected: &'static str, found: &'static str },
-    /// `key` formatted like Python's `repr`.
     #[error("{key}")]
     Key { key: String },
     #[error("'{key}': {error}")]
@@ -21,7 +18,6 @@ pub enum SerializeError {
     #[error("expected a count, found {number}")]
     Negative { number: i64 },
 
-    /// A file error in Python's words; `path` is formatted like its `repr`.
     #[error("{reason}: {path}")]
     File { reason: String, path: String, kind: io::ErrorKind },
     #[error("Parent directory {folder} does not exist.")]
@@ -109,7 +105,7 @@ pub enum SerializeError {
     TooManyValues,
     #[error("the storage {key} has {numel} elements of {dtype}, but its record has {bytes} bytes")]
     StorageSize { key: String, numel: usize, dtype: DType, bytes: u64 },
-    /// Returned on both reading and writing.
+    /// On reading or writing.
     #[error("Cannot save multiple tensors or storages that view the same data as different types")]
     TwoTypes,
     #[error(

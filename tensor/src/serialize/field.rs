@@ -1,12 +1,11 @@
-//! Reading the entries of a state dict, with errors that name them.
+//! Entries of a state dict, with errors that name the key.
 
 use super::dict::Dict;
 use super::error::SerializeError;
 use super::value::Value;
 use crate::error::Result;
 
-/// Reads an entry with `read`. A missing key is Python's `KeyError`; an entry of the wrong type is an error that
-/// names the type.
+/// Reads an entry. A missing key is Python's `KeyError`.
 pub(crate) fn field<'a, T>(
     dict: &'a Dict,
     key: &'static str,
@@ -16,7 +15,7 @@ pub(crate) fn field<'a, T>(
     Ok(optional(dict, key, read)?.expect("it is there"))
 }
 
-/// Like [`field`], for an entry that older states do not have.
+/// Like [`field`], for an entry that older states lack.
 pub(crate) fn optional<'a, T>(
     dict: &'a Dict,
     key: &'static str,
@@ -26,13 +25,13 @@ pub(crate) fn optional<'a, T>(
     value.map_err(|error| SerializeError::Field { key, error: error.to_string() }.into())
 }
 
-/// Reads a count: a non-negative integer.
+/// Reads a non-negative integer.
 pub(crate) fn count(value: &Value) -> Result<u64> {
     let number = whole(value)?;
     u64::try_from(number).map_err(|_| SerializeError::Negative { number }.into())
 }
 
-/// Reads an integer, which may be a float: PyTorch accepts `step_size=2.0`.
+/// Reads an integer or a whole float: PyTorch accepts `step_size=2.0`.
 pub(crate) fn whole(value: &Value) -> Result<i64> {
     match value {
         Value::Float(number) if number.fract() == 0.0 && number.abs() < 2f64.powi(53) => Ok(*number as i64),
@@ -40,7 +39,7 @@ pub(crate) fn whole(value: &Value) -> Result<i64> {
     }
 }
 
-/// Reads a number, which may be a tensor of one element, as in `lr=torch.tensor(0.1)`.
+/// Reads a number or a tensor of one element, such as `lr=torch.tensor(0.1)`.
 pub(crate) fn number(value: &Value) -> Result<f64> {
     match value {
         Value::Tensor(tensor) if tensor.numel() == 1 => tensor.item(),

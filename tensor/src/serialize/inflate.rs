@@ -1,18 +1,16 @@
-//! Deflate decompression (RFC 1951): PyTorch does not compress checkpoints, but other programs that zip them again do.
+//! Deflate decompression (RFC 1951), for checkpoints that were zipped again: PyTorch does not compress them.
 
 use super::error::SerializeError;
 use crate::error::Result;
 
-/// The maximum length of a Huffman code.
 const LONGEST: usize = 15;
 
-/// The order in which a block lists the lengths of the code-length codes.
+/// The order of the code-length codes in a block.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// Decompresses data of `size` bytes.
 pub(super) fn inflate(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     let mut bits = Bits { rest: packed, held: 0, count: 0 };
-    // Grown as bytes arrive, since `size` may be wrong.
+    // Grown as needed, since `size` may be wrong.
     let mut out = Vec::new();
     loop {
         let is_last = bits.take(1)? == 1;
@@ -37,7 +35,6 @@ pub(super) fn inflate(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads an uncompressed block.
 fn stored(bits: &mut Bits, out: &mut Vec<u8>, size: usize) -> Result<()> {
     bits.take(bits.count % 8)?;
     let (length, inverse) = (bits.take(16)?, bits.take(16)?);
@@ -50,7 +47,6 @@ fn stored(bits: &mut Bits, out: &mut Vec<u8>, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// Reads the codes of a block with dynamic codes.
 fn trees(bits: &mut Bits) -> Result<(Codes, Codes)> {
     let [symbols, distances, lengths] =
         [bits.take(5)? as usize + 257, bits.take(5)? as usize + 1, bits.take(4)? as usize + 4];
@@ -75,7 +71,6 @@ fn trees(bits: &mut Bits) -> Result<(Codes, Codes)> {
     Ok((Codes::new(&all[..symbols])?, Codes::new(&all[symbols..])?))
 }
 
-/// Reads a block of literal bytes and of copies of earlier bytes.
 fn compressed(
     bits: &mut Bits,
     symbols: &Codes,
@@ -95,7 +90,7 @@ fn compressed(
             out.push(symbol as u8);
             continue;
         }
-        // Symbols come in groups of four; each group has one extra bit more than the group before.
+        // Symbols come in groups of four, each with one more extra bit than the last.
         let length = match symbol - 257 {
             place @ 0..8 => 3 + place,
             28 => 258,
@@ -117,21 +112,21 @@ fn compressed(
         if length > size - out.len() {
             return Err(damaged());
         }
-        // The copy may overlap its own output.
+        // The copy may overlap its output.
         for place in from..from + length {
             out.push(out[place]);
         }
     }
 }
 
-/// A Huffman code: for the next bits, the symbol and the code's length.
+/// A Huffman code: maps the next bits to a symbol and the length of its code.
 struct Codes {
     table: Vec<(u16, u8)>,
     longest: u32,
 }
 
 impl Codes {
-    /// Builds the code from the length of each symbol's code; 0 means an unused symbol.
+    /// Builds the code from the length per symbol; 0 means unused.
     fn new(lengths: &[u8]) -> Result<Codes> {
         let longest = usize::from(lengths.iter().copied().max().unwrap_or(0));
         debug_assert!(longest <= LONGEST);
@@ -142,7 +137,7 @@ impl Codes {
                 if code >> length != 0 {
                     return Err(damaged());
                 }
-                // Codes are stored from their highest bit, everything else from its lowest.
+                // Codes are stored highest bit first, all other fields lowest bit first.
                 let start = code.reverse_bits() as usize >> (32 - length);
                 (start..table.len())
                     .step_by(1 << length)
@@ -164,7 +159,7 @@ impl Codes {
     }
 }
 
-/// A bit reader, lowest bit of each byte first.
+/// A bit reader, lowest bit first.
 struct Bits<'b> {
     rest: &'b [u8],
     held: u64,

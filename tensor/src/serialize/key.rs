@@ -1,15 +1,11 @@
-//! Keys of Python dicts.
-
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::value::{Joined, Value};
 use crate::python::{python_float, python_str};
 
-/// A key of a [`Dict`](super::Dict). PyTorch's checkpoints use strings and, in the `state` of an optimizer,
-/// integers; other programs use other types.
-///
-/// Keys are equal where Python's are: `True`, `1` and `1.0` are the same key.
+/// A key of a [`Dict`](super::Dict). PyTorch's checkpoints use strings and, in an optimizer's `state`, integers.
+/// Equality is Python's: `True`, `1` and `1.0` are equal.
 ///
 /// ```
 /// use todevice::serialize::{Dict, Key};
@@ -33,12 +29,11 @@ pub enum Key {
     Float(f64),
     /// A `tuple`.
     Tuple(Vec<Key>),
-    /// Another value that can be a key: `bytes`, a `complex`, a `torch.device`, or a `Tensor`, which is equal only
-    /// to itself.
+    /// Another hashable value: `bytes`, a `complex`, a `torch.device`, or a `Tensor`, which equals only itself.
     Other(Box<Value>),
 }
 
-/// A numeric key. NaN is equal to no key, not even to itself, as in Python.
+/// A numeric key. As in Python, NaN equals no key.
 #[derive(PartialEq)]
 enum NumericKey {
     Int(i64),
@@ -70,7 +65,7 @@ impl PartialEq for Key {
             (Key::Tuple(a), Key::Tuple(b)) => a == b,
             (Key::Other(a), Key::Other(b)) => match (&**a, &**b) {
                 (Value::Tensor(a), Value::Tensor(b)) => a.is_same(b),
-                // The other types are written in full, so equal text means equal values.
+                // Other types print in full, so equal text means equal values.
                 (a, b) => a.kind() == b.kind() && a.to_string() == b.to_string(),
             },
             _ => self.number().is_some_and(|number| Some(number) == other.number()),
@@ -107,7 +102,7 @@ a_key_of! {
     String, name => Key::Str(name);
     i32, number => Key::Int(number.into());
     i64, number => Key::Int(number);
-    usize, number => Key::Int(number as i64); // No count exceeds 2⁶³.
+    usize, number => Key::Int(number as i64); // Below 2⁶³.
     bool, truth => Key::Bool(truth);
     f64, number => Key::Float(number);
     Vec<Key>, keys => Key::Tuple(keys);
@@ -120,7 +115,7 @@ impl<A: Into<Key>, B: Into<Key>> From<(A, B)> for Key {
     }
 }
 
-/// Formats the key like Python's `repr`: `'weight'` or `0`.
+/// Formats like Python's `repr`: `'weight'` or `0`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,9 +1,7 @@
-//! The legacy file format: what `torch.save` wrote before PyTorch 1.6, and still writes with
-//! `_use_new_zipfile_serialization=False`.
+//! The format of `torch.save` before PyTorch 1.6, still written with `_use_new_zipfile_serialization=False`.
 //!
-//! A file is a sequence of pickles: a magic number, the format version, the sizes of C types, the checkpoint, and
-//! the keys of its storages. The storages follow in the order of the keys: each has its number of elements, then
-//! the elements in little-endian byte order.
+//! A file is a sequence of pickles: magic number, format version, sizes of C types, the checkpoint, and the keys of its
+//! storages. The storages follow in that order: the number of elements, then the little-endian elements.
 
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom};
@@ -19,13 +17,11 @@ use super::unpickle::{MOST_TEXT, unpickle};
 use super::value::Value;
 use crate::error::Result;
 
-/// The pickle of the magic number that these files start with, after the protocol.
+/// The pickled magic number, after the protocol.
 pub(super) const MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-/// The format version; there was only one.
 const VERSION: &str = "1001";
 
-/// Reads a checkpoint, and places each storage as `map_location` says.
 pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Result<Value> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
@@ -37,7 +33,7 @@ pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Res
     if version.to_string() != VERSION {
         return Err(SerializeError::LegacyVersion { version: version.to_string() }.into());
     }
-    // The writing computer's C types make no difference to the file.
+    // C types do not affect the file.
     let (_, rest) = plain(rest)?;
     let (checkpoint, rest) = unpickle(rest)?;
     let (keys, rest) = plain(rest)?;
@@ -49,7 +45,6 @@ pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Res
     checkpoint.into_value(&mut |id| storages.get(id, &mut records))
 }
 
-/// Reads a pickle without tensors.
 fn plain(bytes: &[u8]) -> Result<(Value, &[u8])> {
     let (read, rest) = unpickle(bytes)?;
     let value =
@@ -57,7 +52,6 @@ fn plain(bytes: &[u8]) -> Result<(Value, &[u8])> {
     Ok((value, rest))
 }
 
-/// Finds the start of each storage's elements.
 fn places(
     source: &mut dyn ReadSeek,
     length: u64,
@@ -94,7 +88,6 @@ fn places(
     Ok(places)
 }
 
-/// The storages after the pickles.
 struct Behind<'s> {
     source: &'s mut dyn ReadSeek,
     places: HashMap<Rc<str>, Range<u64>>,

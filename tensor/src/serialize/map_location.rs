@@ -1,5 +1,3 @@
-//! `map_location`: the devices to which a checkpoint's tensors are loaded.
-
 use std::collections::HashMap;
 use std::fmt;
 
@@ -8,8 +6,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::host_context::HostContext;
 
-/// The devices to which a checkpoint's tensors are loaded (`map_location` of `torch.load`). Each tensor was saved
-/// with its location: `cpu`, `cuda:1`.
+/// The devices of loaded tensors (`map_location` of `torch.load`). A saved tensor has a location: `cpu`, `cuda:1`.
 ///
 /// ```
 /// use todevice::serialize::{MapLocation, from_bytes, to_bytes};
@@ -35,14 +32,13 @@ use crate::host_context::HostContext;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub enum MapLocation {
-    /// Loads tensors to the devices they were saved from, which the machine must have.
+    /// Loads tensors to the devices in the file, which the machine must have.
     None,
     /// Loads all tensors to one device.
     Device(Device),
-    /// Maps some locations to others. Tensors from other locations go back to theirs.
+    /// Replaces some locations by others.
     Map(HashMap<String, String>),
-    /// Calls a function for each location. If it returns `None`, tensors go back to that location. PyTorch's function
-    /// also receives the storage, already on the CPU, and moves it; here the function only chooses the device.
+    /// Calls a function per location; `None` keeps it. (PyTorch's function also receives and moves the storage.)
     Function(Box<dyn Fn(&str) -> Option<Device>>),
 }
 
@@ -57,7 +53,6 @@ impl MapLocation {
         MapLocation::Function(Box::new(function))
     }
 
-    /// Returns the device for tensors saved from `location`, if the machine has it.
     pub(super) fn device(&self, location: &str) -> Result<Device> {
         let device = match self {
             MapLocation::None => named(location)?,

@@ -1,7 +1,6 @@
-//! `torch.save` and `torch.load`: checkpoints, and their files.
+//! `torch.save` and `torch.load`: checkpoint files.
 //!
-//! A checkpoint is a [`Value`]: tensors, numbers and text in lists and dicts. [`save`] writes `.pt` files in
-//! PyTorch's format, and [`load`] reads PyTorch's own files.
+//! A checkpoint is a [`Value`]. [`save`] and [`load`] use PyTorch's `.pt` format.
 //!
 //! ```
 //! use todevice::nn::{Linear, Module, StateDict};
@@ -30,7 +29,7 @@
 //!
 //! # The contents of a `.pt` file
 //!
-//! An uncompressed zip file: `unzip -l model.pt` lists its records.
+//! An uncompressed zip file. List its records with `unzip -l model.pt`.
 //!
 //! | record | contents |
 //! | --- | --- |
@@ -39,29 +38,25 @@
 //! | `byteorder` | `little`: the byte order of their numbers |
 //! | `version`, `.format_version`, `.storage_alignment`, `.data/serialization_id` | the file format, and an id of the contents |
 //!
-//! In the pickle a tensor is a call, `_rebuild_tensor_v2(storage, offset, sizes, strides, …)`. A storage consists of
-//! its record's name, its dtype, its length, and its *location*: the device it was on. So tensors that share memory
-//! share it again after loading, and a small view brings along its whole storage: save a `copy()` of the view to avoid
-//! that. Tensors are loaded to the device they were saved from, unless [`MapLocation`] says otherwise.
+//! In the pickle a tensor is a call: `_rebuild_tensor_v2(storage, offset, sizes, strides, …)`. A storage is a record
+//! name, dtype, length and *location*: its device. Tensors that share memory share it again after loading. A small view
+//! is saved with its whole storage: save a `copy()` of it instead. [`MapLocation`] overrides the location.
 //!
 //! # Why not any pickle
 //!
-//! A pickle is a program that can name and call any Python function: to load a pickle is to run it. PyTorch's
-//! `weights_only=True`, the default since 2.6, calls only functions that rebuild tensors. This crate supports
-//! nothing else: other names are rejected. [`safetensors`] has no pickle at all.
+//! A pickle is a program that can call any Python function: to load it is to run it. PyTorch's `weights_only=True`, the
+//! default since 2.6, calls only functions that rebuild tensors. This crate supports nothing else, and rejects other
+//! names. [`safetensors`] has no pickle at all.
 //!
-//! Every file that PyTorch reads this way can be read here, including files that were zipped again with
-//! compression, and the format before PyTorch 1.6. Tensors that this crate does not support, such as `torch.int16`
-//! or sparse ones, are rejected by name.
+//! This crate reads every file that PyTorch reads this way, including recompressed zip files and the format before
+//! PyTorch 1.6. It rejects unsupported tensors by name, such as `torch.int16` or sparse ones. A truncated, damaged or
+//! malicious file is a [`SerializeError`](crate::errors::SerializeError), and takes memory in proportion to its length.
 //!
-//! The sizes in a file are trusted only as far as the file's length confirms them. A truncated, damaged or malicious
-//! file gives a [`SerializeError`](crate::errors::SerializeError), and takes memory in proportion to its length.
+//! # Conversion of Python's values
 //!
-//! # How Python's values are converted
-//!
-//! A `torch.Size` becomes a tuple, and a `Parameter` becomes a tensor that requires grad. A list that is referenced
-//! twice becomes two lists. Attributes of tensors are dropped. A tensor whose elements are negated on reading, such
-//! as `torch.complex(a, b).conj().imag`, gets its own memory.
+//! A `torch.Size` becomes a tuple, and a `Parameter` a tensor that requires grad. A list that is referenced twice
+//! becomes two lists. Attributes of tensors are dropped. A tensor with the negative bit, such as `torch.complex(a,
+//! b).conj().imag`, is copied.
 
 mod atomic;
 mod big_int;
@@ -101,8 +96,7 @@ pub(crate) use field::{count, field, number, optional, whole};
 use crate::error::Result;
 use crate::scope;
 
-/// Returns the bytes of a checkpoint file (`torch.save` to an `io.BytesIO`), for example in a web page, which has
-/// no files.
+/// Returns the bytes of a checkpoint file (`torch.save` to an `io.BytesIO`), for example in a web page.
 ///
 /// ```
 /// use todevice::serialize::{MapLocation, from_bytes, to_bytes};
@@ -112,8 +106,7 @@ use crate::scope;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error for values that could not be read again: those nested more than 200 deep, and several million
-/// of them.
+/// Returns an error for values that could not be read again: nested more than 200 deep, or several million.
 #[track_caller]
 pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -122,21 +115,16 @@ pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a checkpoint from the bytes of a file (`torch.load` from an `io.BytesIO`), and places each tensor as
-/// `map_location` says.
+/// Reads a checkpoint from the bytes of a file (`torch.load` from an `io.BytesIO`) to the devices of `map_location`.
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     load_from(Cursor::new(bytes), map_location)
 }
 
-/// Writes a checkpoint file (`torch.save`). An existing file is replaced entirely or, if anything fails, not at
-/// all, even if the disk is full or the program is terminated. The new file is on disk when this returns.
-///
-/// The folder holds both files for a while, so it needs room for both. If a program is terminated while saving, it
-/// leaves a file `.model.pt.…todevice-tmp`, which the next save of the same file removes.
-///
-/// GPU tensors are copied to the host one after another; each copy waits for the work queued before it.
+/// Writes a checkpoint file (`torch.save`). An existing file is replaced entirely or not at all, even if the disk is
+/// full or the program is killed, so the folder needs room for both. A killed program leaves a file
+/// `.model.pt.…todevice-tmp`, which the next save of the same file removes. The file is on disk when `save` returns.
 #[track_caller]
 pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -144,33 +132,30 @@ pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
     atomic::replace(path.as_ref(), |out| checkpoint::write(&value, out))
 }
 
-/// Reads a checkpoint file (`torch.load`), and places each tensor as `map_location` says. Tensors are loaded to the
-/// host first and moved from there.
+/// Reads a checkpoint file (`torch.load`) to the devices of `map_location`, by way of the host.
 #[track_caller]
 pub fn load(path: impl AsRef<Path>, map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     load_from(opened(path.as_ref())?, map_location)
 }
 
-/// Writes the bytes of a checkpoint file to any writer.
+/// Writes a checkpoint to a writer.
 #[track_caller]
 pub fn save_to(value: impl Into<Value>, mut out: impl Write) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::write(&value.into(), &mut out)
 }
 
-/// Reads a checkpoint from any seekable reader.
+/// Reads a checkpoint from a seekable reader.
 #[track_caller]
 pub fn load_from(mut source: impl Read + Seek, map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::read(&mut source, &map_location.into())
 }
 
-/// A source of a checkpoint.
 trait ReadSeek: Read + Seek {}
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// Opens a file for reading.
 fn opened(path: &Path) -> Result<BufReader<File>> {
     let file = match path.is_dir() {
         true => Err(ErrorKind::IsADirectory.into()),

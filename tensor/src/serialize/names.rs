@@ -1,10 +1,9 @@
-//! The names that a pickle may contain: those of `torch.load(weights_only=True)`.
+//! The names that `torch.load(weights_only=True)` allows in a pickle.
 
 use super::error::SerializeError;
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// The full names of classes and functions.
 const CALLABLE: [&str; 24] = [
     "_codecs.encode",
     "builtins.bytearray",
@@ -32,7 +31,7 @@ const CALLABLE: [&str; 24] = [
     "torch.serialization._get_layout",
 ];
 
-/// PyTorch's dtypes, without the prefix `torch.`. This crate has some of them.
+/// PyTorch's dtypes. This crate has some of them.
 const DTYPES: [&str; 46] = [
     "bfloat16",
     "bits16",
@@ -82,7 +81,6 @@ const DTYPES: [&str; 46] = [
     "uint8",
 ];
 
-/// PyTorch's quantization schemes, without the prefix `torch.`.
 const QSCHEMES: [&str; 5] = [
     "per_channel_affine",
     "per_channel_affine_float_qparams",
@@ -91,7 +89,7 @@ const QSCHEMES: [&str; 5] = [
     "per_tensor_symmetric",
 ];
 
-/// Tensor layouts, which `_get_layout` looks up.
+/// Tensor layouts, the arguments of `_get_layout`.
 const LAYOUTS: [&str; 8] = [
     "torch.strided",
     "torch.sparse_coo",
@@ -103,7 +101,7 @@ const LAYOUTS: [&str; 8] = [
     "torch.jagged",
 ];
 
-/// Names of storage and tensor classes, before `Storage` and `Tensor`, with their dtypes.
+/// The dtypes of storage and tensor classes, by name without `Storage` or `Tensor`.
 const STORAGES: [(&str, &str); 17] = [
     ("BFloat16", "torch.bfloat16"),
     ("Bool", "torch.bool"),
@@ -124,9 +122,9 @@ const STORAGES: [(&str, &str); 17] = [
     ("Short", "torch.int16"),
 ];
 
-/// Returns the full name of a global, if a pickle may name it.
+/// Returns the full name of a global, if it is allowed.
 pub(super) fn allowed(module: &str, name: &str) -> Result<String> {
-    // Protocol 2 pickles use Python 2's names.
+    // Protocol 2 uses Python 2's names.
     let (module, name) = match (module, name) {
         ("__builtin__", "xrange") => ("builtins", "range"),
         ("__builtin__", "unicode") => ("builtins", "str"),
@@ -147,7 +145,7 @@ pub(super) fn allowed(module: &str, name: &str) -> Result<String> {
     Err(SerializeError::Global { name }.into())
 }
 
-/// The dtype of a storage class. An untyped storage has bytes.
+/// Returns the dtype of a storage class. An untyped storage has bytes.
 pub(super) fn storage_dtype(class: &str) -> Option<&'static str> {
     if class == "torch.storage.UntypedStorage" {
         return Some("torch.uint8");
@@ -159,7 +157,7 @@ pub(super) fn storage_dtype(class: &str) -> Option<&'static str> {
     STORAGES.iter().find(|(of, _)| *of == name).map(|(_, dtype)| *dtype)
 }
 
-/// Whether a class is a tensor class, such as `torch.FloatTensor` or `torch.cuda.sparse.HalfTensor`.
+/// Returns whether it is a class such as `torch.FloatTensor` or `torch.cuda.sparse.HalfTensor`.
 fn is_tensor_class(class: &str) -> bool {
     let module_and_name = class.strip_suffix("Tensor").and_then(|class| class.rsplit_once('.'));
     module_and_name.is_some_and(|(module, name)| {
@@ -168,7 +166,6 @@ fn is_tensor_class(class: &str) -> bool {
     })
 }
 
-/// Returns the dtype with this name, if this crate has it.
 pub(super) fn dtype(name: &str) -> Option<DType> {
     use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
     [Bool, U8, I32, I64, F16, BF16, F32, F64].into_iter().find(|dtype| dtype.to_string() == name)
@@ -182,7 +179,7 @@ pub(super) fn is_layout(name: &str) -> bool {
     LAYOUTS.contains(&name)
 }
 
-/// Python's name for the class of the object with this name.
+/// Returns Python's class of a global.
 pub(super) fn class_of(name: &str) -> &'static str {
     let last = name.rsplit('.').next().unwrap_or(name);
     match name {
@@ -195,7 +192,7 @@ pub(super) fn class_of(name: &str) -> &'static str {
     }
 }
 
-/// The `repr` in Python of the object with this name.
+/// Returns Python's `repr` of a global.
 pub(super) fn repr(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     match class_of(name) {

@@ -1,4 +1,4 @@
-//! Writing the pickles of checkpoints: the instructions of protocol 2 that `torch.load(weights_only=True)` accepts.
+//! The pickler: writes the instructions of protocol 2 that `torch.load(weights_only=True)` accepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::value::Value;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Pickles a value. Returns the pickle and the storages of its tensors, as 1-D tensors in the order of their keys.
+/// Pickles a value. Returns the pickle and its storages, as 1-D tensors in the order of their keys.
 pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
     let mut pickler = Pickler { out: vec![0x80, 2], ..Pickler::default() };
     pickler.value(value, 0)?;
     pickler.out.push(b'.');
     let Pickler { out, storages, .. } = pickler;
-    // A pickle that could not be read again is not written.
+    // Rejects pickles that could not be read again.
     if out.len() > MOST_TEXT {
         return Err(SerializeError::TooManyValues.into());
     }
@@ -31,7 +31,7 @@ pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
 struct Pickler {
     out: Vec<u8>,
     storages: Vec<Tensor>,
-    /// The index in `storages` of each storage, by its address.
+    /// Indices in `storages`, by address.
     keys: HashMap<usize, usize>,
 }
 
@@ -116,7 +116,6 @@ impl Pickler {
         Ok(())
     }
 
-    /// Writes the keys and values of a dict, up to the instruction that inserts them.
     fn items(&mut self, dict: &Dict, depth: usize) -> Result<()> {
         for (key, value) in dict.iter() {
             self.value(&key.clone().into(), depth + 1)?;
@@ -126,8 +125,7 @@ impl Pickler {
         Ok(())
     }
 
-    /// Writes `codecs.encode('…', 'latin1')`, in which each character is a byte: protocol 2 has no instructions for
-    /// bytes.
+    /// Writes `codecs.encode('…', 'latin1')`, one byte per character: protocol 2 has no bytes.
     fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend(b"c_codecs\nencode\n");
         self.text(&bytes.iter().copied().map(char::from).collect::<String>());
@@ -147,7 +145,7 @@ impl Pickler {
 
     fn text(&mut self, text: &str) {
         self.out.push(b'X');
-        self.out.extend((text.len() as u32).to_le_bytes()); // A longer text makes the pickle too long.
+        self.out.extend((text.len() as u32).to_le_bytes()); // A longer text fails the size limit.
         self.out.extend(text.as_bytes());
     }
 

@@ -1,5 +1,3 @@
-//! Rebuilding tensors from their description in a file.
-
 use std::rc::Rc;
 
 use super::error::SerializeError;
@@ -9,23 +7,18 @@ use crate::error::Result;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// A pickle's description of a storage.
 #[derive(Clone)]
 pub(super) struct StorageId {
-    /// The name of its record.
     pub(super) key: Rc<str>,
     pub(super) dtype: DType,
-    /// The location it was saved from.
     pub(super) location: Rc<str>,
-    /// The number of its elements.
     pub(super) numel: usize,
-    /// The first visible element: in old files a storage can be part of another.
+    /// The first visible element: in old files a storage can be a part of another.
     pub(super) start: usize,
-    /// The number of visible elements.
     pub(super) seen: usize,
 }
 
-/// A tensor in a pickle, to be built once its memory is loaded.
+/// A tensor in a pickle, before its memory is loaded.
 #[derive(Clone)]
 pub(super) struct Rebuild {
     pub(super) storage: StorageId,
@@ -33,18 +26,18 @@ pub(super) struct Rebuild {
     pub(super) sizes: Vec<usize>,
     pub(super) strides: Vec<usize>,
     pub(super) requires_grad: bool,
-    /// Whether the tensor's elements are those in memory negated, as in `torch.complex(a, b).conj().imag`.
+    /// The negative bit: values are the negated elements, as in `torch.complex(a, b).conj().imag`.
     pub(super) negative: bool,
 }
 
 impl Rebuild {
-    /// Builds the tensor in `storage`, a 1-D tensor that covers all of its storage.
+    /// Builds the tensor in `storage`, a 1-D tensor of the whole storage.
     pub(super) fn tensor(&self, storage: &Tensor) -> Result<Tensor> {
         let Rebuild { sizes, strides, storage: StorageId { dtype, .. }, .. } = self;
         let offset = self.offset.checked_add(self.storage.start).ok_or_else(|| self.out_of_bounds())?;
         let mut layout = Layout::strided(sizes, strides, offset)?;
         if sizes.contains(&0) && offset <= storage.numel() {
-            layout.offset = offset; // There are no elements.
+            layout.offset = offset; // No elements.
         }
         let needed = layout.offset.checked_add(layout.reach());
         if needed.is_none_or(|needed| needed > storage.numel()) {
@@ -52,7 +45,7 @@ impl Rebuild {
         }
         let mut tensor = Tensor::made_of(storage.storage().clone(), layout, *dtype);
         if self.negative {
-            // This crate has no tensors that negate on reading, so this one gets its own memory.
+            // This crate has no negative bit, so the tensor is copied.
             let negated = no_grad(|| whole(&tensor)?.neg())?;
             tensor = Tensor::made_of(negated.storage().clone(), *tensor.layout(), *dtype);
         }
@@ -70,14 +63,13 @@ impl Rebuild {
     }
 }
 
-/// Returns a 1-D tensor of a tensor's whole storage, unseen by autograd.
+/// Returns the whole storage as a 1-D tensor, without history.
 pub(super) fn whole(tensor: &Tensor) -> Result<Tensor> {
     let layout = Layout::contiguous(&[tensor.storage().bytes() / tensor.dtype().size()])?;
     Ok(Tensor::made_of(tensor.storage().clone(), layout, tensor.dtype()))
 }
 
-/// Sets every byte of a bool tensor to 0 or 1. A file may contain other bytes, which PyTorch reads as True; kernels
-/// rely on 1.
+/// Sets every byte to 0 or 1. PyTorch reads other bytes as True; kernels rely on 1.
 pub(super) fn normalize_bools(dtype: DType, bytes: &mut [u8]) {
     if dtype == DType::Bool {
         bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));

@@ -1,7 +1,6 @@
-//! Safetensors: files of named tensors and nothing else, which can be read without executing any code.
+//! Safetensors: files of named tensors, without code.
 //!
-//! A JSON header lists each tensor's name, dtype, sizes and the position of its bytes; then the bytes follow. The
-//! format has no lists, numbers or strides, and no memory shared by tensors.
+//! A JSON header has each tensor's name, dtype, sizes and position. There are no strides and no shared memory.
 //!
 //! ```
 //! use todevice::nn::{Linear, Module, StateDict};
@@ -41,15 +40,14 @@ use crate::scope;
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// The metadata of a file: strings by name.
+/// The string metadata of a file.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The maximum header size in bytes that Python's library reads.
+/// The header limit of Python's library, in bytes.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// Writes a file (`safetensors.torch.save_file`). An existing file is replaced entirely or not at all.
-///
-/// Returns an error for tensors that are not contiguous, and for tensors that share memory.
+/// Writes a file (`safetensors.torch.save_file`). An existing file is replaced entirely or not at all. Returns an error
+/// for tensors that are not contiguous or share memory.
 #[track_caller]
 pub fn save_file<'t, N: Into<String>>(
     tensors: impl IntoIterator<Item = (N, &'t Tensor)>,
@@ -73,14 +71,14 @@ pub fn save<'t, N: Into<String>>(
     Ok(bytes)
 }
 
-/// Reads the tensors of a file to `device`, and its metadata (`safetensors.torch.load_file`).
+/// Reads the tensors of a file to `device`, and the metadata (`safetensors.torch.load_file`).
 #[track_caller]
 pub fn load_file(path: impl AsRef<Path>, device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
     let _scope = scope::on_behalf_of(Location::caller());
     read(&mut opened(path.as_ref())?, device)
 }
 
-/// Like [`load_file`], from the bytes of a file (`safetensors.torch.load`).
+/// Like [`load_file`], from bytes (`safetensors.torch.load`).
 #[track_caller]
 pub fn load(bytes: &[u8], device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -95,7 +93,7 @@ fn named<'t, N: Into<String>>(
 
 fn write(mut tensors: Vec<(String, &Tensor)>, metadata: &Metadata, out: &mut dyn Write) -> Result<()> {
     check(&tensors)?;
-    // The widest dtypes first, so that each tensor is aligned to its element size.
+    // Widest dtypes first, so that each tensor is aligned.
     sort::by(&mut tensors, |(name, a), (other, b)| {
         b.dtype().size().cmp(&a.dtype().size()).then(name.cmp(other))
     });
@@ -123,9 +121,8 @@ fn write(mut tensors: Vec<(String, &Tensor)>, metadata: &Metadata, out: &mut dyn
     Ok(out.flush()?)
 }
 
-/// Rejects tensors that the format cannot represent.
 fn check(tensors: &[(String, &Tensor)]) -> Result<()> {
-    // For each storage: the ranges in use, and the tensor that uses each.
+    // The used ranges of each storage, with the names of their tensors.
     let mut taken: HashMap<_, Vec<(usize, usize, &str)>> = HashMap::new();
     let mut names: Vec<&String> = Vec::new();
     for (name, tensor) in tensors {
@@ -172,7 +169,7 @@ fn read(source: &mut dyn ReadSeek, device: Device) -> Result<(Vec<(String, Tenso
         return Err(refused("incomplete metadata, file not fully covered"));
     }
     let mut tensors = Vec::new();
-    // Tensors follow one another without gaps, as the header was checked to say.
+    // No gaps: the header was checked.
     for name in header.offset_keys() {
         let Some(TensorInfo { dtype, shape, .. }) = header.info(&name) else { continue };
         let Some(held) = held(*dtype) else {
@@ -192,7 +189,6 @@ fn read(source: &mut dyn ReadSeek, device: Device) -> Result<(Vec<(String, Tenso
     Ok((tensors, metadata.map(|(name, text)| (name.clone(), text.clone())).collect()))
 }
 
-/// The dtypes of this crate, and their counterparts in a file.
 const TYPES: [(DType, Dtype); 8] = [
     (DType::Bool, Dtype::BOOL),
     (DType::U8, Dtype::U8),

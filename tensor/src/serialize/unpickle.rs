@@ -1,8 +1,6 @@
-//! Reading the pickles of checkpoints.
-//!
-//! A pickle is a program: its instructions push values on a stack, combine them, and call functions by name.
-//! Python's own unpickler calls any function it is told to, which is why `torch.load` has `weights_only`: it allows
-//! only the few functions that rebuild tensors. This unpickler knows no others; they are in `calls`.
+//! The unpickler. A pickle is a program: its instructions push values on a stack, combine them, and call functions by
+//! name. Python's unpickler calls any function; like `weights_only` of `torch.load`, this one has only those that
+//! rebuild tensors, in `calls`.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,19 +14,19 @@ use super::unpickled::Unpickled;
 use super::value::Value;
 use crate::error::Result;
 
-/// The maximum number of instructions in a pickle, and of values in its result.
+/// The maximum number of instructions, and of values in the result.
 pub(super) const MOST_VALUES: usize = 4_000_000;
 
-/// The maximum number of bytes in a pickle, and of text in its result.
+/// The maximum bytes of a pickle, and of text in its result.
 pub(super) const MOST_TEXT: usize = 64 << 20;
 
-/// The number of items or bytes that the called functions may copy, per byte of the pickle.
+/// The items or bytes that called functions may copy, per byte of the pickle.
 const MOST_COPIES_PER_BYTE: usize = 4;
 
-/// The maximum nesting depth of lists, tuples and dicts.
+/// The maximum nesting depth.
 pub(super) const DEEPEST: usize = 200;
 
-/// Runs the pickle at the start of `bytes`. Returns its result and the bytes after it. Needs no tensor memory.
+/// Runs the pickle at the start of `bytes`. Returns its result and the rest. Allocates no tensors.
 pub(super) fn unpickle(bytes: &[u8]) -> Result<(Unpickled, &[u8])> {
     let may_copy = 10_000 + MOST_COPIES_PER_BYTE * bytes.len().min(MOST_TEXT);
     let mut unpickler = Unpickler { rest: bytes, may_copy, ..Unpickler::default() };
@@ -38,8 +36,8 @@ pub(super) fn unpickle(bytes: &[u8]) -> Result<(Unpickled, &[u8])> {
     Ok((Unpickled::new(top, groups, attributes, storages, tensors, length), rest))
 }
 
-/// An item on the stack. Lists, tuples, dicts, storages and tensors are stored elsewhere and referred to by index.
-/// So several places can share one, and none is dropped recursively, however deep the nesting.
+/// An item on the stack. Lists, tuples, dicts, storages and tensors are indices, so that items can be shared, and a
+/// drop is never recursive.
 #[derive(Clone)]
 pub(super) enum Item {
     None,
@@ -58,12 +56,11 @@ pub(super) enum Item {
     Tensor(usize),
     /// The full name of a class, function or constant.
     Global(Rc<str>),
-    /// Any other value that contains no values.
+    /// A value without inner values.
     Plain(Rc<Value>),
 }
 
 impl Item {
-    /// Python's name for its type.
     pub(super) fn class(&self) -> &'static str {
         match self {
             Item::None => "NoneType",
@@ -87,26 +84,25 @@ impl Item {
 pub(super) struct Unpickler<'p> {
     rest: &'p [u8],
     stack: Vec<Item>,
-    /// The stack positions from which items will be combined.
+    /// The stack positions of marks.
     marks: Vec<usize>,
     memo: HashMap<u32, Item>,
-    /// The contents of lists, tuples and sets, and of dicts: key, value, key, value.
+    /// Lists, tuples and sets, and dicts as key, value, key, value.
     pub(super) groups: Vec<Vec<Item>>,
-    /// The attributes of dicts, by the dict's group: key, value, key, value.
+    /// The attributes of dicts, by group: key, value, key, value.
     pub(super) attributes: HashMap<usize, Vec<Item>>,
     pub(super) storages: Vec<StorageId>,
     pub(super) tensors: Vec<Rebuild>,
-    /// The number of items and bytes that may still be copied.
+    /// The remaining number of items and bytes to copy.
     may_copy: usize,
 }
 
 impl<'p> Unpickler<'p> {
-    /// Runs the program, and returns its result.
     fn run(&mut self) -> Result<Item> {
         for _ in 0..MOST_VALUES {
             let made = match self.number()? {
                 [b'.'] => return self.pop_item(),
-                // The protocol version. The instructions show everything that an unpickler must know about it.
+                // The protocol version, which the instructions imply.
                 [0x80] => {
                     self.take(1)?;
                     continue;
@@ -127,7 +123,7 @@ impl<'p> Unpickler<'p> {
                     let length = u32::from_le_bytes(self.number()?);
                     self.text(length as usize)?
                 }
-                // Python 2's str.
+                // Python 2's `str`.
                 [b'U'] => {
                     let length = u8::from_le_bytes(self.number()?);
                     self.text(length.into())?
@@ -213,7 +209,7 @@ impl<'p> Unpickler<'p> {
         Err(SerializeError::TooManyValues.into())
     }
 
-    // `run` calls these in many places. Inlining would repeat them in the file that a web page downloads.
+    // Called often by `run`: inlining would enlarge the web page's download.
 
     #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'p [u8]> {
@@ -227,7 +223,7 @@ impl<'p> Unpickler<'p> {
         Ok(self.take(BYTES)?.try_into().expect("they are as many"))
     }
 
-    /// Reads an integer whose length in bytes comes first.
+    /// Reads an integer after its length in bytes.
     fn long(&mut self) -> Result<Item> {
         let [length] = self.number()?;
         let bytes = self.take(length.into())?;
@@ -248,7 +244,7 @@ impl<'p> Unpickler<'p> {
         let bytes = self.take(length)?;
         match str::from_utf8(bytes) {
             Ok(text) => Ok(Item::Str(text.into())),
-            // Python encodes half of a surrogate pair, as found in file names, in three bytes.
+            // Python writes unpaired surrogates, as in file names, in three bytes.
             Err(_) if bytes.windows(2).any(|pair| pair[0] == 0xed && pair[1] >= 0xa0) => {
                 Err(SerializeError::Surrogate.into())
             }
@@ -285,7 +281,7 @@ impl<'p> Unpickler<'p> {
         }
     }
 
-    /// Pops the items pushed since the last mark.
+    /// Pops the items since the last mark.
     #[inline(never)]
     fn pop_mark(&mut self) -> Result<Vec<Item>> {
         let mark = self.marks.pop().ok_or_else(|| malformed("could not find MARK"))?;
@@ -298,7 +294,6 @@ impl<'p> Unpickler<'p> {
         self.groups.len() - 1
     }
 
-    /// Counts copied items or bytes against the limit.
     pub(super) fn copies(&mut self, count: usize) -> Result<()> {
         self.may_copy = self.may_copy.checked_sub(count).ok_or(SerializeError::TooManyValues)?;
         Ok(())
@@ -339,14 +334,14 @@ pub(super) fn plain(value: Value) -> Item {
     Item::Plain(Rc::new(value))
 }
 
-/// The error for a pickle that no pickler would write.
+/// The error for a pickle that no pickler writes.
 #[cold]
 #[inline(never)]
 pub(super) fn malformed(why: &'static str) -> crate::Error {
     SerializeError::Pickle { why }.into()
 }
 
-/// The error for a pickle that does more than weights need.
+/// The error for a pickle that exceeds `weights_only`.
 #[cold]
 #[inline(never)]
 pub(super) fn refused(why: String) -> crate::Error {

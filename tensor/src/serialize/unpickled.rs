@@ -1,5 +1,3 @@
-//! Converting a pickle's items to values.
-
 use std::collections::HashMap;
 
 use super::dict::Dict;
@@ -11,30 +9,26 @@ use super::value::Value;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The maximum number of values, or bytes of text, per byte of the pickle. A list that is referenced twice becomes
-/// two lists here, and such lists may be nested. The limit is more than any checkpoint needs, and small enough that
-/// a small file cannot expand to much.
+/// The maximum number of values, or bytes of text, per byte of the pickle: shared lists become separate, so nested ones
+/// could grow exponentially.
 const MOST_PER_BYTE: usize = 64;
 
-/// The result of a pickle: items still to be converted to values, and the storages that their tensors need.
 pub(super) struct Unpickled {
     top: Item,
     groups: Vec<Vec<Item>>,
     attributes: HashMap<usize, Vec<Item>>,
     pub(super) storages: Vec<StorageId>,
     tensors: Vec<Rebuild>,
-    /// The tensors already built: a tensor that is referenced twice stays one tensor.
+    /// The tensors built so far: a tensor that is referenced twice stays one.
     built: HashMap<usize, Tensor>,
-    /// The number of values and bytes of text that may still be made.
+    /// The remaining numbers of values and bytes of text.
     values: usize,
     text: usize,
 }
 
-/// Loads the storage of a tensor.
 type LoadStorage<'m> = dyn FnMut(&StorageId) -> Result<Tensor> + 'm;
 
 impl Unpickled {
-    /// Wraps the items made by a pickle of a given length.
     pub(super) fn new(
         top: Item,
         groups: Vec<Vec<Item>>,
@@ -48,13 +42,12 @@ impl Unpickled {
         Unpickled { top, groups, attributes, storages, tensors, built: HashMap::new(), values, text }
     }
 
-    /// Converts the items to the pickle's value.
     pub(super) fn into_value(mut self, memory: &mut LoadStorage) -> Result<Value> {
         let top = self.top.clone();
         self.value(&top, 0, memory)
     }
 
-    /// Converts one item. An item that contains itself has no end, and is rejected as too deep.
+    /// Converts an item. A cyclic item is rejected as too deep.
     fn value(&mut self, item: &Item, depth: usize, memory: &mut LoadStorage) -> Result<Value> {
         if depth > DEEPEST {
             return Err(SerializeError::TooDeep.into());
@@ -128,7 +121,6 @@ impl Unpickled {
         Ok(values)
     }
 
-    /// Converts a key of a dict, or an element of a set.
     fn key(&mut self, item: &Item, depth: usize, memory: &mut LoadStorage) -> Result<Key> {
         Ok(match item {
             Item::None => Key::None,

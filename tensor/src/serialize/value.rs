@@ -1,5 +1,3 @@
-//! The values that make up a checkpoint.
-
 use std::fmt;
 
 use super::big_int::BigInt;
@@ -12,7 +10,7 @@ use crate::error::Result;
 use crate::python::{python_bytes, python_float, python_str};
 use crate::tensor::Tensor;
 
-/// A value in a checkpoint: any type that `torch.load(weights_only=True)` returns by default.
+/// A value in a checkpoint, of any type that `torch.load(weights_only=True)` returns.
 ///
 /// ```
 /// use todevice::Tensor;
@@ -38,7 +36,7 @@ pub enum Value {
     Float(f64),
     /// A `str`.
     Str(String),
-    /// A `torch.Tensor`, with its storage: tensors that share a storage still share it after loading.
+    /// A `torch.Tensor`. Tensors that share a storage still share it after loading.
     Tensor(Tensor),
     /// A `list`.
     List(Vec<Value>),
@@ -65,7 +63,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Python's name for its type: `int`, `dict`, `Tensor`.
+    /// Returns the name of Python's type: `int`, `dict`, `Tensor`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::None => "NoneType",
@@ -88,12 +86,12 @@ impl Value {
         }
     }
 
-    /// Whether it is Python's `None`.
+    /// Returns whether the value is `None`.
     pub fn is_none(&self) -> bool {
         matches!(self, Value::None)
     }
 
-    /// Returns the bool, or an error that names the actual type.
+    /// Returns the bool, or an error with the actual type.
     pub fn as_bool(&self) -> Result<bool> {
         match self {
             Value::Bool(truth) => Ok(*truth),
@@ -101,7 +99,7 @@ impl Value {
         }
     }
 
-    /// Returns the integer, or an error that names the actual type.
+    /// Returns the integer, or an error with the actual type.
     pub fn as_int(&self) -> Result<i64> {
         match self {
             Value::Int(number) => Ok(*number),
@@ -110,8 +108,7 @@ impl Value {
         }
     }
 
-    /// Returns the number, or an error that names the actual type. Accepts an `int` too, since Python users also
-    /// write `lr=1`.
+    /// Returns the number, or an error with the actual type. Accepts an `int`, as in `lr=1`.
     pub fn as_float(&self) -> Result<f64> {
         match self {
             Value::Float(number) => Ok(*number),
@@ -121,7 +118,7 @@ impl Value {
         }
     }
 
-    /// Returns the string, or an error that names the actual type.
+    /// Returns the string, or an error with the actual type.
     pub fn as_str(&self) -> Result<&str> {
         match self {
             Value::Str(text) => Ok(text),
@@ -129,7 +126,7 @@ impl Value {
         }
     }
 
-    /// Returns the tensor, or an error that names the actual type.
+    /// Returns the tensor, or an error with the actual type.
     pub fn as_tensor(&self) -> Result<&Tensor> {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
@@ -137,7 +134,7 @@ impl Value {
         }
     }
 
-    /// Returns the items of the list or tuple, or an error that names the actual type.
+    /// Returns the items of a list or tuple, or an error with the actual type.
     pub fn as_list(&self) -> Result<&[Value]> {
         match self {
             Value::List(values) | Value::Tuple(values) => Ok(values),
@@ -145,7 +142,7 @@ impl Value {
         }
     }
 
-    /// Returns the dict, or an error that names the actual type.
+    /// Returns the dict, or an error with the actual type.
     pub fn as_dict(&self) -> Result<&Dict> {
         match self {
             Value::Dict(dict) => Ok(dict),
@@ -158,7 +155,6 @@ impl Value {
     }
 }
 
-/// Formats the value like Python's `repr`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,7 +171,7 @@ impl fmt::Display for Value {
             Value::BigInt(number) => write!(f, "{number}"),
             Value::Complex(re, im) => f.write_str(&python_complex(*re, *im)),
             Value::Bytes(bytes) => f.write_str(&python_bytes(bytes)),
-            // Python escapes single quotes in a bytearray even where it need not.
+            // Python escapes single quotes in a bytearray unnecessarily.
             Value::ByteArray(bytes) => {
                 let text = python_bytes(bytes);
                 write!(f, "bytearray({})", if text.ends_with('"') { text.replace('\'', "\\'") } else { text })
@@ -192,9 +188,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Formats a `complex` as Python prints it: `(1+2j)`, or `2j` if the real part is 0.
+/// `(1+2j)`, or `2j` if the real part is 0.
 fn python_complex(re: f64, im: f64) -> String {
-    // Without the `.0` of a float.
     let part = |number: f64| {
         let text = python_float(number);
         text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -206,7 +201,7 @@ fn python_complex(re: f64, im: f64) -> String {
     format!("({}{sign}{}j)", part(re), part(im))
 }
 
-/// Formats a storage like `torch.TypedStorage`: one element per line, then its dtype, device and length.
+/// Formats like `torch.TypedStorage`: one element per line, then dtype, device and length.
 fn write_storage(elements: &Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let dtype = elements.dtype();
     let numbers =
@@ -227,7 +222,6 @@ fn write_storage(elements: &Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "[torch.storage.TypedStorage(dtype={dtype}, device={device}) of size {numel}]")
 }
 
-/// Formats values separated by commas.
 pub(super) struct Joined<'v, V>(pub(super) &'v [V]);
 
 impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
@@ -252,7 +246,7 @@ a_value_of! {
     bool, truth => Value::Bool(truth);
     i32, number => Value::Int(number.into());
     i64, number => Value::Int(number);
-    usize, count => Value::Int(count as i64); // No count exceeds 2⁶³.
+    usize, count => Value::Int(count as i64); // Below 2⁶³.
     f64, number => Value::Float(number);
     &str, text => Value::Str(text.to_owned());
     String, text => Value::Str(text);
@@ -269,7 +263,6 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// A `list`.
 impl<T: Into<Value>> From<Vec<T>> for Value {
     fn from(values: Vec<T>) -> Value {
         Value::List(values.into_iter().map(Into::into).collect())

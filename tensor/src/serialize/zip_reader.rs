@@ -1,7 +1,5 @@
-//! Reading zip files from untrusted sources: as PyTorch writes them, or zipped again and compressed by other programs.
-//!
-//! Before memory is allocated, its size is checked against the file: a file with false sizes costs no more memory
-//! than its length and the limits below allow.
+//! Reads zip files from untrusted sources, as PyTorch writes them or recompressed. Sizes are checked against the file
+//! before allocation, so false sizes cost no more memory than the file's length and the limits below.
 
 use std::collections::HashMap;
 use std::io::SeekFrom;
@@ -12,16 +10,15 @@ use super::error::SerializeError;
 use super::inflate::inflate;
 use crate::error::Result;
 
-/// The maximum directory size in bytes: enough for half a million records.
+/// The maximum bytes of the directory: enough for half a million records.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
 
-/// The value of a 32-bit field whose number is too large and stored elsewhere.
+/// Marks a 32-bit field whose number is stored elsewhere.
 const ZIP64_SENTINEL: u64 = u32::MAX as u64;
 
-/// The maximum expansion factor of deflate.
+/// Deflate's maximum expansion.
 const MOST_INFLATED: u64 = 1032;
 
-/// A zip file with all records in one folder.
 pub(super) struct ZipReader<'s> {
     source: &'s mut dyn ReadSeek,
     records: HashMap<String, ZipEntry>,
@@ -29,28 +26,24 @@ pub(super) struct ZipReader<'s> {
     end: u64,
 }
 
-/// A record's entry in the directory.
 struct ZipEntry {
-    /// The position of its local header.
+    /// The position of the local header.
     header: u64,
     size: u64,
-    /// Its size in the file, in bytes.
+    /// The compressed size.
     stored: u64,
     crc: u32,
     packing: Packing,
 }
 
-/// The compression of a record.
 #[derive(Clone, Copy, PartialEq)]
 enum Packing {
     AsTheyAre,
     Deflated,
-    /// Another compression method, with its name.
     Other(&'static str),
 }
 
 impl<'s> ZipReader<'s> {
-    /// Opens the file and reads its directory.
     pub(super) fn open(source: &'s mut dyn ReadSeek) -> Result<ZipReader<'s>> {
         let length = source.seek(SeekFrom::End(0))?;
         let (entries, size, start) = directory(source, length)?;
@@ -63,7 +56,7 @@ impl<'s> ZipReader<'s> {
         let (mut folder, mut total, mut rest) = (None, 0u64, FieldReader(&directory));
         for _ in 0..entries {
             let (name, record) = entry(&mut rest)?;
-            // Overlapping records would let a small file expand to a lot of data.
+            // Overlapping records would let a small file expand.
             total = total.saturating_add(record.stored);
             if total > start || record.header >= start {
                 return Err(broken("invalid header or archive is corrupted"));
@@ -81,12 +74,10 @@ impl<'s> ZipReader<'s> {
         Ok(ZipReader { source, records, end: start })
     }
 
-    /// Whether there is a record of that name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.records.contains_key(name)
     }
 
-    /// The size of a record in bytes.
     pub(super) fn size(&self, name: &str) -> Result<u64> {
         Ok(self.find(name)?.size)
     }
@@ -101,7 +92,6 @@ impl<'s> ZipReader<'s> {
         }
     }
 
-    /// The position of a record's bytes.
     pub(super) fn place(&mut self, name: &str) -> Result<u64> {
         let &ZipEntry { header, stored, .. } = self.find(name)?;
         let local = bytes(self.source, header, 30)?;
@@ -117,7 +107,6 @@ impl<'s> ZipReader<'s> {
         Ok(start)
     }
 
-    /// Reads a record of at most `most` bytes.
     pub(super) fn read(&mut self, name: &str, most: u64) -> Result<Vec<u8>> {
         let size = self.size(name)?;
         if size > most {
@@ -131,7 +120,7 @@ impl<'s> ZipReader<'s> {
         Ok(bytes)
     }
 
-    /// Decompresses a record; returns `None` if it is not compressed.
+    /// Decompresses a record; `None` if it is not compressed.
     pub(super) fn inflated(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
         let &ZipEntry { size, stored, packing, .. } = self.find(name)?;
         if packing != Packing::Deflated {
@@ -143,7 +132,7 @@ impl<'s> ZipReader<'s> {
         Ok(Some(inflated))
     }
 
-    /// Reads an uncompressed record into `into`, which has the record's length, and checks its checksum.
+    /// Reads an uncompressed record into `into`, of the record's length, and checks the checksum.
     pub(super) fn read_into(&mut self, name: &str, into: &mut [u8]) -> Result<()> {
         let place = self.place(name)?;
         self.source.seek(SeekFrom::Start(place))?;
@@ -151,7 +140,7 @@ impl<'s> ZipReader<'s> {
         self.check(name, into)
     }
 
-    /// Checks a record's checksum. `torch.serialization.set_crc32_options(False)` writes 0 instead of one.
+    /// Checks the checksum, which is 0 after `torch.serialization.set_crc32_options(False)`.
     fn check(&self, name: &str, bytes: &[u8]) -> Result<()> {
         match self.find(name)?.crc {
             0 => Ok(()),
@@ -161,9 +150,8 @@ impl<'s> ZipReader<'s> {
     }
 }
 
-/// Finds the directory: its number of entries, size and position.
 fn directory(source: &mut dyn ReadSeek, length: u64) -> Result<(u64, u64, u64)> {
-    // They are at the end of the file, before a comment of up to 65,535 bytes.
+    // The end of the file, with a comment of up to 65,535 bytes.
     let tail_start = length.saturating_sub(22 + 65_535);
     let tail = bytes(source, tail_start, (length - tail_start) as usize)?;
     let at = tail.windows(22).rposition(|end| end.starts_with(b"PK\x05\x06"));
@@ -191,7 +179,6 @@ fn directory(source: &mut dyn ReadSeek, length: u64) -> Result<(u64, u64, u64)> 
     }
 }
 
-/// Reads the next directory entry: its name and contents.
 fn entry(fields: &mut FieldReader) -> Result<(String, ZipEntry)> {
     if fields.number(4)? != 0x0201_4b50 {
         return Err(broken("invalid header or archive is corrupted"));
@@ -210,7 +197,7 @@ fn entry(fields: &mut FieldReader) -> Result<(String, ZipEntry)> {
     while extra.0.len() >= 4 {
         let (kind, length) = (extra.number(2)?, extra.number(2)?);
         let mut extra = FieldReader(extra.take(length as usize)?);
-        // Numbers that need more than 32 bits, in this order.
+        // Fields of more than 32 bits, in this order.
         if kind == 1 {
             for number in [&mut size, &mut stored, &mut header] {
                 if *number == ZIP64_SENTINEL {
@@ -232,7 +219,6 @@ fn entry(fields: &mut FieldReader) -> Result<(String, ZipEntry)> {
     Ok((name, ZipEntry { header, size, stored, crc, packing }))
 }
 
-/// A reader of little-endian numbers.
 struct FieldReader<'b>(&'b [u8]);
 
 impl<'b> FieldReader<'b> {
@@ -252,7 +238,7 @@ impl<'b> FieldReader<'b> {
     }
 }
 
-/// Reads `count` bytes, which the file is known to have.
+/// Reads `count` bytes, which must be within the file.
 fn bytes(source: &mut dyn ReadSeek, from: u64, count: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     source.seek(SeekFrom::Start(from))?;

@@ -1,24 +1,22 @@
-//! Writing zip files as PyTorch does: uncompressed, with each record aligned to 64 bytes as tensors require.
+//! Writes zip files like PyTorch: uncompressed, with records aligned to 64 bytes.
 
 use std::io::Write;
 
 use super::crc::crc32;
 use crate::error::Result;
 
-/// The alignment of records, which lets the file be memory-mapped as it is.
+/// The alignment of records, which allows memory-mapping.
 pub(super) const ALIGNMENT: u64 = 64;
 
-/// Midnight on 1 January 1980, the start of time in zip files. A fixed date makes equal checkpoints equal files.
+/// 1 January 1980, the zip epoch. A fixed date makes equal checkpoints equal files.
 const DATE: u16 = 0x21;
 
-/// A zip file being written.
 pub(super) struct ZipWriter<'w> {
     out: &'w mut dyn Write,
-    /// The number of bytes written.
     at: u64,
     directory: Vec<u8>,
     records: u64,
-    /// The number from which on 32-bit fields are too small. Lower in tests.
+    /// The first number too large for a 32-bit field. Lower in tests.
     limit: u64,
 }
 
@@ -27,13 +25,12 @@ impl<'w> ZipWriter<'w> {
         ZipWriter { out, at: 0, directory: Vec::new(), records: 0, limit: u32::MAX.into() }
     }
 
-    /// Adds a record, and returns its checksum.
     pub(super) fn record(&mut self, name: &str, bytes: &[u8]) -> Result<u32> {
         let (crc, size, start) = (crc32(bytes), bytes.len() as u64, self.at);
         let long = |number: u64| number >= self.limit;
         let short = |number: u64| if long(number) { u32::MAX } else { number as u32 };
 
-        // The sizes, as 64-bit fields if necessary, and the padding that aligns the record.
+        // The 64-bit sizes, if necessary, and the padding that aligns the record.
         let mut extra = Vec::new();
         if long(size) {
             (&mut extra).fields(&[(1, 2), (16, 2), (size, 8), (size, 8)]);
@@ -86,7 +83,6 @@ impl<'w> ZipWriter<'w> {
         Ok(crc)
     }
 
-    /// Writes the directory.
     pub(super) fn finish(mut self) -> Result<&'w mut dyn Write> {
         let directory = std::mem::take(&mut self.directory);
         let (start, size, records) = (self.at, directory.len() as u64, self.records);
@@ -127,7 +123,7 @@ impl<'w> ZipWriter<'w> {
 }
 
 trait WriteFields {
-    /// Appends numbers, each with its size in bytes.
+    /// Appends numbers with their sizes in bytes.
     fn fields(self, fields: &[(u64, usize)]) -> Self;
 }
 

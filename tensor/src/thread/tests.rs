@@ -1,4 +1,4 @@
-//! Tests of the context that code finds when it runs on another thread, or at another time, than where it was started.
+//! Tests of the context in code that runs on another thread, or again later.
 
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
@@ -21,20 +21,20 @@ use crate::parallel::distributed::Ranks;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// The context that code finds.
+/// The context that the code sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Finds {
-    /// That of the place where it was started.
+    /// The context of the place that started it.
     Taken,
-    /// That of a new process.
+    /// The context of a new process.
     Fresh,
-    /// One of its own.
+    /// A context different from both.
     Own,
 }
 
 use Finds::{Fresh, Own, Taken};
 
-/// Code that is started in one place and runs in another.
+/// Starts code in one place and runs it in another.
 type Start = fn(started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> String) -> String;
 
 const STARTS: [(&str, Start); 6] = [
@@ -46,7 +46,7 @@ const STARTS: [(&str, Start); 6] = [
     ("backward", in_backward),
 ];
 
-/// A part of the context: how it is read and changed, and what code finds of it for each of the above starts.
+/// A part of the context: how to read and change it, and its expected value for each of the above starts.
 struct Part {
     name: &'static str,
     read: fn() -> String,
@@ -96,7 +96,7 @@ const PARTS: &[Part] = &[
         name: "grad mode",
         read: || autograd::is_grad_enabled().to_string(),
         change: |run| autograd::no_grad(run),
-        // A checkpoint that is not recorded has nothing to run again.
+        // An unrecorded checkpoint does not run again.
         finds: [Taken, Taken, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -144,7 +144,6 @@ const PARTS: &[Part] = &[
             let machine = Machine::new();
             machine.enter(|| machine.profile(|| record_function("range", run)));
         },
-        // The backward pass runs within the ranges that enclose it.
         finds: [Taken, Taken, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -157,7 +156,7 @@ const PARTS: &[Part] = &[
             let _left = CurrentCheckpoint(Some(Arc::new(1))).enter();
             run();
         },
-        // Workers and ranks save for themselves; a checkpoint that runs again notes what it saves.
+        // Workers and ranks have separate checkpoints. The second run of a checkpoint records its saved tensors.
         finds: [Fresh, Fresh, Fresh, Fresh, Own, Taken],
     },
     Part {
@@ -167,7 +166,6 @@ const PARTS: &[Part] = &[
             let _left = scope::operation("outer", Location::caller());
             run();
         },
-        // The backward pass runs within the operation that encloses it.
         finds: [Fresh, Fresh, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -186,7 +184,7 @@ const PARTS: &[Part] = &[
             let _left = ThreadContext { is_alone: true, ..ThreadContext::current() }.enter();
             run();
         },
-        // A checkpoint runs again on the thread of the backward pass.
+        // A checkpoint runs again on backward's thread.
         finds: [Taken, Taken, Taken, Taken, Fresh, Taken],
     },
 ];
@@ -197,7 +195,7 @@ fn two_gpus() -> Machine {
     "sim:t4x2".parse().unwrap()
 }
 
-/// What a data loading worker reads if its iterator was created in `started`.
+/// Returns the value in a data loading worker whose iterator was created in `started`.
 fn in_worker(threads: bool, started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> String) -> String {
     struct Reads(fn() -> String, Arc<Mutex<String>>);
     impl Dataset for Reads {
@@ -232,7 +230,7 @@ fn in_rank(
     found
 }
 
-/// What the function of a checkpoint reads when it runs again.
+/// Returns the value in the second run of a checkpoint.
 fn again_in_checkpoint(started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> String) -> String {
     let found = Arc::new(Mutex::new(Vec::new()));
     let mut result = None;

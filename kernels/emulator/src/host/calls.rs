@@ -25,6 +25,8 @@ pub struct Host<'a> {
     /// The device, if it is not emulated. A page has no other.
     #[cfg(not(target_family = "wasm"))]
     pub device: Option<Box<dyn super::device::Device + 'a>>,
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) managed: super::managed::Managed,
 }
 
 pub(super) const DEVICE_MEMORY: u64 = 15_828_320_256;
@@ -43,6 +45,8 @@ impl<'a> Host<'a> {
             fatal_call: None,
             #[cfg(not(target_family = "wasm"))]
             device: None,
+            #[cfg(not(target_family = "wasm"))]
+            managed: super::managed::Managed::default(),
         }
     }
 
@@ -384,13 +388,13 @@ impl Environment for Host<'_> {
         }
         let stream = word(7);
         let parameters = packed(program, &operands[8.min(operands.len())..]);
+        self.streams.begin(stream);
         #[cfg(not(target_family = "wasm"))]
         if let Some(mut device) = self.device.take() {
-            self.launch_on_device(&mut *device, (kernel, shape, stream), &parameters);
+            self.launch_on_device(&mut *device, machine, (kernel, shape, stream), parameters);
             self.device = Some(device);
             return Ok(());
         }
-        self.streams.begin(stream);
         machine.order.concurrent = self.streams.concurrent(stream);
         self.launches += 1;
         let from = machine.next_interval;

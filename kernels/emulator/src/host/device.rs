@@ -11,7 +11,7 @@ use super::functions;
 use crate::ir::{Program, space};
 use crate::run::interpreter::Stop;
 use crate::run::launch::{Machine, Shape};
-use crate::run::memory::{MOST_MEMORY, WRITTEN};
+use crate::run::memory::{MOST_MEMORY, Owner, WRITTEN};
 use crate::source::Span;
 
 /// A result of the device, or the number of a CUDA error.
@@ -45,6 +45,7 @@ pub trait Device {
     fn print(&mut self, text: &str);
 }
 
+const INVALID_VALUE: u32 = 1;
 const NOT_READY: u32 = 600;
 /// Errors after which a context is lost.
 const STICKY: [u32; 6] = [700, 702, 710, 715, 716, 719];
@@ -93,34 +94,59 @@ impl Host<'_> {
             "cudaMalloc" | "cudaMallocAsync" if second == 0 => at(first, Ok([0; 8])),
             "cudaMalloc" | "cudaMallocAsync" => at(first, malloc(device, second).map(u64::to_le_bytes)),
             "cudaFree" | "cudaFreeAsync" if first == 0 => Ok(Vec::new()),
-            "cudaFree" | "cudaFreeAsync" => nothing(device.free(first)),
+            "cudaFree" | "cudaFreeAsync" => match self.managed.remove(first) {
+                None => nothing(device.free(first)),
+                Some(on_device) => {
+                    self.release(machine, first, &[Owner::Managed], name, span);
+                    nothing(device.free(on_device))
+                }
+            },
+            "cudaMallocManaged" => return Some(self.malloc_managed(device, machine, [first, second], span)),
+            "cudaMemPrefetchAsync" | "cudaMemAdvise" => Ok(Vec::new()),
             "cudaMemcpy" | "cudaMemcpyAsync" => {
                 device.print(&std::mem::take(&mut machine.output));
-                nothing(copy(device, machine, operands))
+                nothing(self.copy_on_device(device, machine, name, operands))
+            }
+            "cudaMemset" | "cudaMemsetAsync" if self.managed.contains(first) => {
+                nothing(self.set_managed(device, machine, [first, second, third]))
             }
             "cudaMemset" => nothing(device.set(0, first, second as u8, third)),
             "cudaMemsetAsync" => nothing(device.set(argument(3), first, second as u8, third)),
             "cudaDeviceSynchronize" | "cudaThreadSynchronize" | "cudaStreamSynchronize" => {
-                device.print(&std::mem::take(&mut machine.output));
-                nothing(device.synchronize((name == "cudaStreamSynchronize").then_some(first)))
+                let stream = (name == "cudaStreamSynchronize").then_some(first);
+                nothing(self.wait(device, machine, stream))
             }
             "cudaStreamCreate" | "cudaStreamCreateWithFlags" => {
-                at(first, device.create_stream(second & 1 == 0).map(u64::to_le_bytes))
+                let is_blocking = second & 1 == 0;
+                let created = device.create_stream(is_blocking);
+                if let Ok(handle) = created {
+                    self.streams.known.insert(handle, !is_blocking);
+                }
+                at(first, created.map(u64::to_le_bytes))
             }
             "cudaStreamQuery" => ready(device.stream_has_run(first)),
-            "cudaStreamWaitEvent" => nothing(device.wait(first, second)),
+            "cudaStreamWaitEvent" => {
+                self.streams.wait_event(first, second);
+                nothing(device.wait(first, second))
+            }
             "cudaEventCreate" | "cudaEventCreateWithFlags" => {
                 at(first, device.create_event().map(u64::to_le_bytes))
             }
-            "cudaEventRecord" => nothing(device.record(first, second)),
-            "cudaEventSynchronize" => nothing(device.synchronize_event(first)),
+            "cudaEventRecord" => {
+                self.streams.record(first, second);
+                nothing(device.record(first, second))
+            }
+            "cudaEventSynchronize" => {
+                self.streams.wait_for_event(first);
+                nothing(device.synchronize_event(first).and_then(|()| self.after_work(device, machine)))
+            }
             "cudaEventQuery" => ready(device.event_has_run(first)),
             "cudaEventElapsedTime" => at(first, device.elapsed(second, third).map(f32::to_le_bytes)),
             "cudaGetDeviceProperties" => Ok(vec![(first, properties(&device.card()))]),
             "cudaMemGetInfo" => device.memory().map(|(free, total)| {
                 vec![(first, free.to_le_bytes().to_vec()), (second, total.to_le_bytes().to_vec())]
             }),
-            "cudaMallocManaged" | "cudaMemPrefetchAsync" | "cudaMemAdvise" | "cudaDeviceGetAttribute" => {
+            "cudaDeviceGetAttribute" => {
                 let title = format!("`{name}` is not part of what `--gpu real` runs");
                 return Some(Err(self.fault(machine, span, title, Vec::new())));
             }
@@ -136,15 +162,94 @@ impl Host<'_> {
         })
     }
 
+    /// `cudaMallocManaged`: memory of the program and a copy on the device.
+    fn malloc_managed(
+        &mut self,
+        device: &mut dyn Device,
+        machine: &mut Machine,
+        [pointer, bytes]: [u64; 2],
+        span: Span,
+    ) -> Result<u64, Stop> {
+        let name = "cudaMallocManaged";
+        let on_device = match malloc(device, bytes.max(1)) {
+            Ok(on_device) => on_device,
+            Err(code) => return Ok(self.failed(code, name)),
+        };
+        let code = self.allocate(machine, pointer, bytes, Owner::Managed, name, span)?;
+        let allocated = machine.heap.allocations.last().filter(|_| code == 0 && bytes > 0);
+        if let Some(allocated) = allocated {
+            self.has_managed = true;
+            self.managed.add(space::HEAP + allocated.offset, on_device, bytes);
+        }
+        Ok(code)
+    }
+
+    /// Sets managed memory, where it is after all work.
+    fn set_managed(
+        &mut self,
+        device: &mut dyn Device,
+        machine: &mut Machine,
+        [at, value, bytes]: [u64; 3],
+    ) -> Answer<()> {
+        self.wait(device, machine, None)?;
+        let range = machine.heap.range(at, bytes).ok_or(INVALID_VALUE)?;
+        machine.heap.space.bytes[range.clone()].fill(value as u8);
+        machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
+        Ok(())
+    }
+
+    /// Copies memory. With managed memory, it waits for all work first.
+    fn copy_on_device(
+        &mut self,
+        device: &mut dyn Device,
+        machine: &mut Machine,
+        name: &str,
+        operands: &[u64],
+    ) -> Answer<()> {
+        let is_managed = operands.iter().take(2).any(|at| self.managed.contains(*at));
+        if is_managed {
+            self.wait(device, machine, None)?;
+        }
+        copy(device, machine, operands, is_managed)?;
+        if name == "cudaMemcpy" {
+            self.streams.begin(0);
+            self.streams.wait_for_stream(0);
+        }
+        self.after_work(device, machine)
+    }
+
+    /// Waits for a stream, or for all work.
+    fn wait(&mut self, device: &mut dyn Device, machine: &mut Machine, stream: Option<u64>) -> Answer<()> {
+        device.print(&std::mem::take(&mut machine.output));
+        device.synchronize(stream)?;
+        match stream {
+            Some(stream) => self.streams.wait_for_stream(stream),
+            None => self.streams.wait_for_all(),
+        }
+        self.after_work(device, machine)
+    }
+
+    fn after_work(&mut self, device: &mut dyn Device, machine: &mut Machine) -> Answer<()> {
+        match self.streams.is_busy() {
+            true => Ok(()),
+            false => self.managed.after_work(device, &mut machine.heap),
+        }
+    }
+
     /// Launches a kernel on the device.
     pub(super) fn launch_on_device(
         &mut self,
         device: &mut dyn Device,
+        machine: &mut Machine,
         (kernel, shape, stream): (u32, Shape, u64),
-        parameters: &[u8],
+        mut parameters: Vec<u8>,
     ) {
         self.launches += 1;
-        let launched = device.launch(stream, &self.kernels[kernel as usize], shape, parameters);
+        let kernel = &self.kernels[kernel as usize];
+        let prepared = self.managed.before_launch(device, &machine.heap, kernel, &mut parameters);
+        let launched = prepared.and_then(|()| device.launch(stream, kernel, shape, &parameters));
+        self.streams.launched(stream, 0, 0);
+        machine.is_busy |= self.has_managed;
         if let Err(code) = launched {
             self.failed(code, "cudaLaunchKernel");
         }
@@ -159,9 +264,10 @@ impl Host<'_> {
     }
 }
 
-/// `cudaMemcpy(to, from, bytes, kind)`, on a stream if there is one.
-fn copy(device: &mut dyn Device, machine: &mut Machine, operands: &[u64]) -> Answer<()> {
-    let [to, from, bytes, kind, ..] = *operands else { return Err(1) };
+/// `cudaMemcpy(to, from, bytes, kind)`, on a stream if there is one. Managed memory goes with every kind.
+fn copy(device: &mut dyn Device, machine: &mut Machine, operands: &[u64], is_managed: bool) -> Answer<()> {
+    let [to, from, bytes, kind, ..] = *operands else { return Err(INVALID_VALUE) };
+    let kind = if is_managed && kind < 4 { 4 } else { kind };
     let stream = operands.get(4).copied().unwrap_or(0);
     if bytes == 0 {
         return Ok(());
@@ -181,6 +287,6 @@ fn copy(device: &mut dyn Device, machine: &mut Machine, operands: &[u64]) -> Ans
         }
         _ if kind > 4 => Err(21),
         // A direction that does not fit its pointers, or host memory that is not all there.
-        _ => Err(1),
+        _ => Err(INVALID_VALUE),
     }
 }

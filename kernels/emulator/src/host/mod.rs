@@ -6,6 +6,8 @@ pub mod device;
 mod dispatch;
 pub mod errors;
 pub mod functions;
+#[cfg(not(target_family = "wasm"))]
+mod managed;
 mod output;
 pub mod program;
 pub mod random;

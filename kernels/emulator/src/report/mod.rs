@@ -69,7 +69,8 @@ fn one(files: &Files, finding: &Finding) -> String {
     };
     let mut out = String::new();
     let mut write = |indent: &str, text: &str| out.push_str(&format!("========= {indent}{text}\n"));
-    let is_race = finding.check == "racecheck";
+    // A race between two accesses has no title: its places say it.
+    let is_race = finding.check == "racecheck" && finding.sites.len() > 1;
     if !is_race {
         let word = if finding.severity == Severity::Error { "" } else { word };
         write("", &format!("{word}{}", finding.title));

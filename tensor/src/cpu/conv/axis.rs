@@ -1,26 +1,21 @@
-//! The reads of a convolution along one dimension, arranged so that it reads without gaps.
-//!
-//! Output `o` reads, for tap `t` of the kernel, element `o · stride + t · dilation − padding` of the image. Those
-//! elements that are congruent modulo the stride are put side by side, in a *plane* of their own. Output `o` then reads
-//! place `o + offset` of a plane, where plane and offset depend only on the tap: neighbouring outputs read neighbouring
-//! places, for any stride and dilation. Taps so far apart that no element is read by two of them have a plane each,
-//! because nothing between them is read.
+//! The reads of a convolution along one dimension, without gaps. For tap `t` of the kernel, output `o` reads element `o
+//! · stride + t · dilation − padding` of the image. Elements congruent modulo the stride form a *plane*. Output `o`
+//! then reads place `o + offset` of a plane, where plane and offset depend only on the tap. So neighbouring outputs
+//! read neighbouring places, for any stride and dilation. Taps without common elements have separate planes.
 
 use crate::sort;
 
-/// One dimension: its outputs, planes and taps.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) outputs: usize,
-    /// Where in the image the places of each plane begin, and the step between them. Outside the image there are zeros.
+    /// The image position where each plane begins, and the step between places. Outside the image are zeros.
     pub(super) planes: Vec<isize>,
     pub(super) step: usize,
     pub(super) taps: Vec<Tap>,
-    /// The largest offset.
     pub(super) reach: usize,
 }
 
-/// An element of the kernel along one dimension, and where its outputs begin to read.
+/// A kernel element along one dimension, and the place that its first output reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tap {
     pub(super) index: usize,
@@ -29,7 +24,6 @@ pub(super) struct Tap {
 }
 
 impl Axis {
-    /// The axis of a forward convolution.
     pub(super) fn forward(
         outputs: usize,
         kernel: usize,
@@ -41,9 +35,9 @@ impl Axis {
         Axis::new(outputs, stride, taps.collect())
     }
 
-    /// The axis of the convolution that computes the gradient in the image: its outputs are the elements `phase`,
-    /// `phase + stride`, … of an image of `size`. Element `phase + o · stride` was read by output
-    /// `o + (phase + padding − t · dilation) / stride`, if that is an integer.
+    /// Creates the axis of the convolution for the image's gradient. Its outputs are every `stride`-th element of an
+    /// image of `size`, from `phase`. In the forward pass, output `o + (phase + padding − t · dilation) / stride` read
+    /// element `phase + o · stride`, if that is an integer.
     pub(super) fn backward(
         size: usize,
         phase: usize,
@@ -59,11 +53,11 @@ impl Axis {
         Axis::new((size - phase).div_ceil(stride), 1, taps.collect())
     }
 
-    /// Arranges taps, given the position in the image that the first output of each tap reads.
+    /// Arranges taps, given the position in the image that each tap's first output reads.
     fn new(outputs: usize, step: usize, taps: Vec<(usize, isize)>) -> Axis {
         let mut starts: Vec<isize> = taps.iter().map(|(_, start)| *start).collect();
         sort::few(&mut starts, |start| *start);
-        // For each plane, the start of the plane and of its last tap.
+        // The start of each plane, and of its last tap.
         let mut planes: Vec<[isize; 2]> = Vec::new();
         for start in starts {
             let goes_on = |[_, last]: &&mut [isize; 2]| {

@@ -1,9 +1,6 @@
-//! The gradient in the weight: for each element, the sum over all pixels of the input it was multiplied by, times the
-//! gradient of the resulting output.
-//!
-//! Sums are over blocks of rows of images. The blocks are assigned, in order, to a number of *shares* that depends only
-//! on the sizes; each share has its own sums, which are added up in order at the end. So there is work to divide among
-//! threads, but their number does not affect the result.
+//! The gradient of the weight: for each element, the sum over all pixels of the input it was multiplied by, times the
+//! gradient of the output. The sums run over blocks of image rows, assigned in order to *shares*, whose number depends
+//! only on the sizes. The sums of the shares are added in order, so the number of threads does not affect the result.
 
 use std::iter::repeat_n;
 
@@ -15,14 +12,13 @@ use crate::cpu::reserve::collect;
 use crate::cpu::simd::vectorized;
 use crate::error::Result;
 
-/// The maximum number of shares, and of numbers in all their sums together.
+/// The maximum number of shares, and of all their sums.
 const SHARES: usize = 16;
 const NUMBERS: usize = 1 << 23;
 
 /// The number of filters in a group below which vectors run along pixels instead of filters.
 const FEW_FILTERS: usize = 4;
 
-/// The sums of one share of the blocks, for some channels of a group.
 struct CorrelateJob<'a, T> {
     share: usize,
     group: usize,
@@ -54,7 +50,7 @@ pub(super) fn correlate<T: Lanes>(
     let channels = c_group.div_ceil(parts);
     let parts = c_group.div_ceil(channels);
     let [tile_rows, lanes] = T::tile();
-    // A row of sums for each tap, and a column for each filter.
+    // One row of sums per tap, one column per filter.
     let (rows, columns) = match k_group < FEW_FILTERS {
         true => (c_group * r * s, k_group),
         false => ((channels * r * s).next_multiple_of(tile_rows), k_group.next_multiple_of(lanes)),
@@ -122,8 +118,7 @@ pub(super) fn correlate<T: Lanes>(
     Ok(())
 }
 
-/// The sum of the products of rows of `columns` numbers, where the rows of the second operand are `stride` apart: 16
-/// sums side by side, added up in a tree.
+/// The dot product of rows of `columns` numbers, the second's `stride` apart: 16 sums, added in a tree.
 fn correlation<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
     vectorized!([T: Lanes] sixteen_sums::<T>, (grads: &[T], places: &[T], columns: usize, stride: usize) -> T)(
         grads, places, columns, stride,
@@ -141,7 +136,6 @@ fn sixteen_sums<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usi
                 *sum = *sum + *a * *b;
             }
         }
-        // The rest, four at a time, which is faster than one by one.
         let (fours, ones) = at_ends.split_at_mut(grads_left.len() / 4 * 4);
         let (grads, grads_left) = grads_left.as_chunks::<4>();
         let (places, places_left) = places_left.as_chunks::<4>();

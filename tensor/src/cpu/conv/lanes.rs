@@ -1,5 +1,5 @@
-//! The inner loops of convolutions in vector registers: tiles like those of a matrix product (see
-//! `cpu/gemm/kernel.rs`), except that one of the two factors is read directly from a patch.
+//! The inner loops of convolutions in vector registers. Their tiles are those of a matrix product
+//! (`cpu/gemm/kernel.rs`), but one factor is read directly from a patch.
 
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
@@ -10,10 +10,10 @@ use crate::cpu::gemm::{GemmElement, KC, Matrix};
 use crate::cpu::thread::{CacheLine, THREAD};
 use crate::error::{GpuError, Result};
 
-/// Weighted sums of a patch's elements: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over one
-/// vector from each of `starts`. The sum is cut into runs of [`KC`], as in a matrix product.
+/// Weighted sums of a patch: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` covers one vector from each
+/// of `starts`. Sums are cut into runs of [`KC`], as in a matrix product.
 pub(super) struct Weighted<'a, T> {
-    /// The number of rows of c, and the bias added to each row at the end.
+    /// The number of rows of c, and the bias added to each row.
     pub(super) rows: usize,
     pub(super) bias: Option<&'a [T]>,
     /// In the layout of [`strips`].
@@ -25,39 +25,35 @@ pub(super) struct Weighted<'a, T> {
     pub(super) c_stride: usize,
 }
 
-/// Sums over pixels of a patch's elements times gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`,
-/// also cut into runs of [`KC`].
+/// Sums of a patch times gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`, also cut into [`KC`] runs.
 pub(super) struct Correlated<'a, T> {
     pub(super) patch: &'a [T],
     pub(super) taps: &'a [usize],
     pub(super) steps: &'a [usize],
-    /// A row for each lane of c, `grads_stride` apart.
+    /// One row per lane of c, `grads_stride` apart.
     pub(super) grads: &'a [T],
     pub(super) grads_stride: usize,
     pub(super) lanes: usize,
-    /// Room for [`packed_len`] numbers.
     pub(super) packed: &'a mut [T],
-    /// The number of rows is a multiple of [`Lanes::tile`], with at least one row for each tap; a row consists of whole
-    /// vectors.
+    /// The number of rows is a multiple of [`Lanes::tile`], with at least one row per tap. Rows are whole vectors.
     pub(super) c: &'a mut [T],
     pub(super) c_stride: usize,
 }
 
-/// Rows of an image, to be copied with zeros around them: `rows` rows of `from`, from element `first` on, fill the
+/// Rows of an image, to be copied with zeros around them: `rows` rows of `from`, beginning at element `first`, fill the
 /// places `left..right` of contiguous rows of `width` places.
 pub(super) struct ImageRows<'a, T> {
     pub(super) from: &'a [T],
     pub(super) first: usize,
     pub(super) stride: usize,
     pub(super) rows: usize,
-    /// One vector longer than the rows; that vector may hold anything afterwards.
+    /// One vector longer than the rows. The contents of that vector are undefined.
     pub(super) to: &'a mut [T],
     pub(super) width: usize,
     pub(super) left: usize,
     pub(super) right: usize,
 }
 
-/// The element types of convolutions.
 pub(super) trait Lanes: GemmElement {
     /// The number of rows of a tile, and of elements in a vector.
     fn tile() -> [usize; 2];
@@ -66,7 +62,6 @@ pub(super) trait Lanes: GemmElement {
     fn correlated(sums: Correlated<Self>);
 }
 
-/// The room that the packed gradients of a run take.
 pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
     KC * lanes.next_multiple_of(2 * T::tile()[1])
 }
@@ -86,7 +81,7 @@ macro_rules! lanes {
 
             fn copy_rows(rows: ImageRows<Self>) {
                 rows.check();
-                // SAFETY: the rows were checked, and the processor has the instructions, as just detected.
+                // SAFETY: `check` has passed, and the processor has the detected instructions.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -100,7 +95,7 @@ macro_rules! lanes {
 
             fn weighted(sums: Weighted<Self>) {
                 sums.check();
-                // SAFETY: the sums were checked, and the processor has the instructions, as just detected.
+                // SAFETY: `check` has passed, and the processor has the detected instructions.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -114,7 +109,7 @@ macro_rules! lanes {
 
             fn correlated(sums: Correlated<Self>) {
                 sums.check();
-                // SAFETY: the sums were checked, and the processor has the instructions, as just detected.
+                // SAFETY: `check` has passed, and the processor has the detected instructions.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -177,7 +172,7 @@ unsafe fn correlated_avx2<V: Vector>(sums: Correlated<V::Element>) {
 }
 
 impl<T: Lanes> ImageRows<'_, T> {
-    /// Panics unless all memory that will be read or written is in bounds.
+    /// Panics unless all reads and writes are in bounds.
     fn check(&self) {
         assert!(self.left <= self.right && self.right <= self.width, "places outside of a row");
         let last = self.first + self.rows.saturating_sub(1) * self.stride;
@@ -186,12 +181,12 @@ impl<T: Lanes> ImageRows<'_, T> {
     }
 }
 
-/// Copies whole vectors: the excess at the end of a row is overwritten by what comes next.
+/// Copies whole vectors. The next writes overwrite the excess at the end of a row.
 #[inline(always)]
 unsafe fn copy_rows<V: Vector>(rows: ImageRows<V::Element>) {
     let ImageRows { from, first, stride, rows, to, width, left, right } = rows;
     let (len, end, to) = (right - left, from.len(), to.as_mut_ptr());
-    // SAFETY: every write begins within a row, and so ends within a vector after the last row; reads are in bounds.
+    // SAFETY: every write begins within a row, so it ends within one vector after the last row. Reads are in bounds.
     unsafe {
         let zeros = |from: *mut V::Element, len: usize| {
             for i in (0..len).step_by(V::LANES) {
@@ -216,7 +211,6 @@ unsafe fn copy_rows<V: Vector>(rows: ImageRows<V::Element>) {
 }
 
 impl<T: Lanes> Weighted<'_, T> {
-    /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         let [tile_rows, lanes] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
@@ -230,7 +224,6 @@ impl<T: Lanes> Weighted<'_, T> {
 }
 
 impl<T: Lanes> Correlated<'_, T> {
-    /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         let [tile_rows, vector] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
@@ -253,7 +246,7 @@ unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighte
         let bias = bias.filter(|_| p + KC >= depth);
         for (j, starts) in starts.chunks(2).enumerate() {
             for i in (0..rows).step_by(ROWS) {
-                // SAFETY: the strip of weights, the places read and the tile are all within the checked bounds.
+                // SAFETY: the strip of weights, the reads and the tile are within the checked bounds.
                 unsafe {
                     let a = weights.as_ptr().add(i * depth + p * ROWS);
                     let to = To {
@@ -288,8 +281,7 @@ unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighte
     }
 }
 
-/// The destination of a tile: its first element, the stride between rows, the number of rows needed, whether the tile
-/// is added to the existing values, and the bias added to each row.
+/// The destination of a tile: first element, row stride, number of rows, whether it is added to, and the rows' bias.
 #[derive(Clone, Copy)]
 struct To<T> {
     start: *mut T,
@@ -299,7 +291,7 @@ struct To<T> {
     bias: Option<*const T>,
 }
 
-/// A tile of `ROWS` rows by `VECTORS` vectors of [`Weighted`]; strips of weights are `WIDTH` wide.
+/// Computes a tile of `ROWS` rows by `VECTORS` vectors of [`Weighted`]. Strips of weights are `WIDTH` wide.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[cfg_attr(target_family = "wasm", inline(never))] // as in a matrix product
 unsafe fn weighted_tile<V: Vector, const WIDTH: usize, const ROWS: usize, const VECTORS: usize>(
@@ -336,7 +328,7 @@ unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         let place = |i: usize, v: usize| to.start.add(i * to.stride + v * V::LANES);
-        // All reads come before any write, as in a matrix product.
+        // Read everything before the first write, as in a matrix product.
         if to.add {
             for (i, row) in sums.iter_mut().enumerate().take(to.rows) {
                 for (v, sum) in row.iter_mut().enumerate() {
@@ -363,8 +355,8 @@ unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Corre
         let depth = steps.len();
         for j in (0..lanes).step_by(width) {
             let lanes = width.min(lanes - j);
-            // SAFETY: the gradients, the room to pack them, the places read and the tile are all within the checked
-            // bounds; where a tile has more rows than there are taps left, it repeats the last one.
+            // SAFETY: the gradients, their packed copy, the reads and the tile are within the checked bounds. A tile
+            // with more rows than taps repeats the last tap.
             unsafe {
                 let from = Matrix {
                     start: grads.as_ptr().add(j * grads_stride + run * KC),
@@ -394,7 +386,6 @@ unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Corre
     }
 }
 
-/// A tile of `ROWS` rows by `VECTORS` vectors of [`Correlated`].
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[cfg_attr(target_family = "wasm", inline(never))] // as in a matrix product
 unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
@@ -431,7 +422,7 @@ unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
 /// The maximum number of bytes that a thread keeps.
 const KEPT: usize = 4 << 20;
 
-/// Lends memory for `len` numbers, with arbitrary contents.
+/// Lends memory for `len` numbers with arbitrary contents.
 pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Result<()> {
     let mut memory = THREAD.with(|thread| thread.parts.take());
     let bytes = len.saturating_mul(size_of::<T>());

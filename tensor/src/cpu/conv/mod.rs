@@ -6,7 +6,7 @@
 //! | backward data | the weights of a channel in all kernels | the gradient of the outputs that covered it | element of x |
 //! | backward filter | one place of the kernel, moved over x | the gradient in y | element of the weight |
 //!
-//! So the first two are the same program, in [`slide`]; the third is in [`correlate`].
+//! The first two share [`slide`]. The third is in [`correlate`].
 
 mod axis;
 mod correlate;
@@ -35,7 +35,7 @@ use axis::Axis;
 use lanes::Lanes;
 use slide::{ConvImages, Slide};
 
-/// Computes one of the products of a convolution. All operands are dense: those of [`ConvPass`], in its order.
+/// Computes one of the products of a convolution. The operands are dense, in the order of [`ConvPass`].
 pub(crate) fn run_conv(
     pass: ConvPass,
     shape: &ConvShape,
@@ -47,7 +47,7 @@ pub(crate) fn run_conv(
     run_conv_with_bias(pass, shape, dtype, a, b, None, out)
 }
 
-/// Like [`run_conv`], and adds a bias to each channel of y.
+/// Like [`run_conv`], with a bias for each channel of y.
 pub(crate) fn run_conv_with_bias(
     pass: ConvPass,
     shape: &ConvShape,
@@ -62,7 +62,6 @@ pub(crate) fn run_conv_with_bias(
         DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F16 | DType::BF16 => {
-            // In single precision, rounded once.
             let [a, b] = [a, b].map(|operand| widened(dtype, cast(operand)));
             let (a, b) = (a?, b?);
             let bias = bias.map(|bias| widened(dtype, cast(bias))).transpose()?;
@@ -118,7 +117,7 @@ fn backward_data<T: Lanes>(
 ) -> Result<()> {
     let &ConvShape { c, h, w, k, r, s, stride, padding, dilation, groups, .. } = shape;
     let (c_group, k_group) = (c / groups, k / groups);
-    // With a large stride, most elements do not contribute to the result, and most phases have no taps.
+    // With a large stride, most phases have no taps and most elements no gradient.
     let phases = |dim: usize, size: usize, kernel: usize| -> Vec<(usize, Axis)> {
         let axis = |phase| Axis::backward(size, phase, kernel, stride[dim], padding[dim], dilation[dim]);
         let phases = (0..stride[dim].min(size)).map(|phase| (phase, axis(phase)));
@@ -163,21 +162,20 @@ fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
     ]
 }
 
-/// The number of floating-point operations below which a second thread costs more than it saves, as in a matrix product.
+/// The number of floating-point operations below which a second thread costs more than it saves.
 const WORTH_SHARING: usize = 16_000_000;
 
-/// The number of rows of a patch in a block, chosen so that a patch stays in a fast cache. It is part of the definition
-/// of a gradient, so it is the same on every machine: sums over pixels end where a block does.
+/// The number of output rows in a block, so that a patch stays in a fast cache. Sums over pixels end with their block,
+/// so this number is part of the result and the same on every machine.
 fn block_rows(outputs: usize, patch_len: impl Fn(usize) -> usize) -> usize {
     const PATCH: usize = 1 << 16;
     let one = patch_len(1);
     let another = patch_len(2) - one;
     let most = 1 + PATCH.saturating_sub(one) / another.max(1);
-    // Blocks of about equal height.
     outputs.div_ceil(outputs.div_ceil(most).max(1)).max(1)
 }
 
-/// Does the jobs on `threads` threads. A thread takes the next few jobs when it has finished its last ones.
+/// Runs the jobs on `threads` threads. A thread that has finished takes the next few jobs.
 fn share<J: Send>(
     threads: usize,
     mut jobs: Vec<J>,

@@ -1,24 +1,19 @@
-//! The part of an image that a block of outputs is computed from, copied with its padding.
-//!
-//! It replaces the matrix of im2col, which would hold every element once for each tap: here the taps only say where to
-//! begin reading.
+//! The part of an image that a block of outputs needs, with its padding. Unlike im2col, it has each element once.
 
 use super::axis::Axis;
 use super::lanes::{ImageRows, Lanes};
 use crate::cpu::reserve::reserve;
 use crate::error::{GpuError, Result};
 
-/// The layout of a patch in memory: planes of every channel, with rows of `width` places.
+/// The layout of a patch: planes of every channel, with rows of `width` places.
 pub(super) struct Patch<'a> {
     pub(super) axes: &'a [Axis; 2],
     pub(super) channels: usize,
-    /// The number of rows in a plane, and of places in a row.
     height: usize,
     pub(super) width: usize,
 }
 
 impl<'a> Patch<'a> {
-    /// The patch for `rows` rows of outputs.
     pub(super) fn new(axes: &'a [Axis; 2], channels: usize, rows: usize) -> Patch<'a> {
         let [vertical, horizontal] = axes;
         let (height, width) = (rows + vertical.reach, horizontal.outputs + horizontal.reach);
@@ -30,17 +25,17 @@ impl<'a> Patch<'a> {
         [across, self.height, self.width].into_iter().fold(down, usize::saturating_mul)
     }
 
-    /// The number of elements, or `usize::MAX` if it overflows.
+    /// The number of elements, or `usize::MAX` on overflow.
     pub(super) fn len(&self) -> usize {
         self.channels.saturating_mul(self.channel_len())
     }
 
-    /// The number of elements, plus one vector that may be read or written beyond them.
+    /// The number of elements, plus one vector for accesses beyond them.
     pub(super) fn room<T: Lanes>(&self) -> usize {
         self.len().saturating_add(T::tile()[1])
     }
 
-    /// Where each tap begins to read, channel by channel, in the order of the weights.
+    /// The first position that each tap reads, by channel, in the order of the weights.
     pub(super) fn taps(&self) -> Result<Vec<usize>> {
         if self.len() == usize::MAX {
             return Err(GpuError::OutOfHostMemory { bytes: usize::MAX }.into());
@@ -62,8 +57,7 @@ impl<'a> Patch<'a> {
         Ok(taps)
     }
 
-    /// Copies the patch for outputs from row `first` on, from an image whose channels have `size`. The memory `to` has
-    /// room for one vector more.
+    /// Copies the patch for outputs from row `first`, from channels of `size`. `to` has space for one more vector.
     pub(super) fn fill<T: Lanes>(&self, first: usize, image: &[T], size: [usize; 2], mut to: &mut [T]) {
         let [vertical, horizontal] = self.axes;
         let plane_len = self.height * self.width;
@@ -105,8 +99,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// The range of those of `places` places, `step` apart from `start` on, that are inside an image of `size`, and the
-/// position of the first of them.
+/// Returns the range of `places`, `step` apart from `start`, inside an image of `size`, and the position of the first.
 fn inside(start: isize, step: usize, size: usize, places: usize) -> (usize, usize, usize) {
     let until = |end: isize| (end.max(0) as usize).div_ceil(step).min(places);
     let (left, right) = (until(-start), until(size as isize - start));

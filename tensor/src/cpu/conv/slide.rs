@@ -1,8 +1,6 @@
-//! Slides kernels over images: the forward pass, and the gradient in the image, which is a convolution as well.
-//!
-//! A job is a few output channels of one image. It goes through the image in blocks of rows: it copies the patch that a
-//! block is computed from, and computes the block's outputs as weighted sums of places of the patch. With a stride, the
-//! gradient in an image consists of several such convolutions, each for different elements.
+//! Slides kernels over images: the forward pass, and the gradient of the image, which is a convolution, too. A job is a
+//! few output channels of one image. For each block of rows, it copies the patch and computes the outputs as weighted
+//! sums. With a stride, the gradient of an image consists of several such convolutions for different elements.
 
 use std::iter::repeat_n;
 
@@ -13,39 +11,34 @@ use super::{block_rows, share};
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// The input and output images of a convolution.
 pub(super) struct ConvImages<'a, T> {
     pub(super) from: &'a [T],
     pub(super) from_size: [usize; 2],
     pub(super) to_size: [usize; 2],
-    /// The channels of an input image, and of an output image.
     pub(super) channels: [usize; 2],
     pub(super) groups: usize,
     pub(super) bias: Option<&'a [T]>,
 }
 
-/// A convolution, prepared for any number of images.
 pub(super) struct Slide<T> {
     axes: [Axis; 2],
-    /// The outputs are the elements of an image that are `stride` apart, from `phase` on.
+    /// The outputs are the elements of an image from `phase`, `stride` apart.
     phase: [usize; 2],
     stride: [usize; 2],
-    /// Channels of a group, of the input and of the output.
     channels: [usize; 2],
-    /// In strips as high as a tile, for each group, with one number of every row for each step.
+    /// Strips of a tile's height for each group, with one number of every row per step.
     weights: Vec<T>,
     weights_of_group: usize,
-    /// The maximum number of rows of outputs that are computed together.
     block: usize,
-    /// The distance between the starts of two rows of outputs, before these are written to their places.
+    /// The distance between computed rows of outputs, before they are copied to the image.
     row_stride: usize,
-    /// Where in a patch each tap, and each vector of outputs, begins to read.
+    /// The positions in a patch that each tap, and each vector of outputs, read first.
     steps: Vec<usize>,
     starts: Vec<usize>,
 }
 
 impl<T: Lanes> Slide<T> {
-    /// Prepares a convolution. `row` gives the weights of an output channel.
+    /// Prepares a convolution. `row` returns the weights of an output channel.
     pub(super) fn new<R: Iterator<Item = T>>(
         axes: [Axis; 2],
         phase: [usize; 2],
@@ -60,8 +53,7 @@ impl<T: Lanes> Slide<T> {
         let patch = Patch::new(&axes, channels[0], block);
         let steps = patch.taps()?;
 
-        // Vectors of outputs either restart with each row, or continue past its end, and the outputs computed between
-        // rows are dropped.
+        // Vectors of outputs either restart in each row or continue across rows, with the outputs between rows dropped.
         let in_row = columns.div_ceil(lanes);
         let flat = flat_len(block, &patch, columns).div_ceil(lanes);
         let (row_stride, starts): (usize, Vec<usize>) = if block * in_row <= flat {
@@ -101,12 +93,10 @@ impl<T: Lanes> Slide<T> {
         Patch::new(&self.axes, self.channels[0], self.block)
     }
 
-    /// The memory that a job for `channels` channels takes.
     fn room(&self, channels: usize) -> usize {
         self.patch().room::<T>().saturating_add(channels * self.starts.len() * T::tile()[1])
     }
 
-    /// The start of each vector in a block of `rows` rows.
     fn starts(&self, rows: usize) -> &[usize] {
         let lanes = T::tile()[1];
         let patch = self.patch();
@@ -133,7 +123,6 @@ impl<T: Lanes> Slide<T> {
             self.patch().fill(top, from, images.from_size, patch);
             let starts = self.starts(block);
             let aside_stride = starts.len() * T::tile()[1];
-            // If the outputs have their final layout as computed, they are computed in place.
             let in_place =
                 self.stride == [1, 1] && self.row_stride == columns && aside_stride == block * columns;
             let (c, c_stride) = match in_place {
@@ -161,12 +150,10 @@ impl<T: Lanes> Slide<T> {
     }
 }
 
-/// The number of places from the first output of a block to its last.
 fn flat_len(rows: usize, patch: &Patch, columns: usize) -> usize {
     (rows - 1) * patch.width + columns
 }
 
-/// Some of the output channels of a group of an image, from `first` on.
 struct SlideJob<'a, T> {
     image: usize,
     group: usize,
@@ -184,7 +171,7 @@ pub(super) fn slide<T: Lanes>(
     let rows = images.channels[1] / images.groups;
     let slides = || slides.iter().filter(|slide| !slide.steps.is_empty());
     if slides().map(|slide| slide.axes[0].outputs * slide.axes[1].outputs).sum::<usize>() < size {
-        // Elements that no output depends on, and empty sums.
+        // Elements without gradient, and empty sums.
         out.fill(T::zeroed());
         if let Some(bias) = images.bias {
             let channels = out.chunks_exact_mut(size).zip(bias.iter().cycle());

@@ -1,19 +1,14 @@
-//! In a browser page, multiplies identical rows only once.
-//!
-//! Labs keep a GPU busy with products of ones: only the timing matters, and a page has a single thread to compute them.
-//! Each element of a product is computed as if it were alone, so identical rows of A make identical rows of C, and
-//! identical columns of B identical columns of C, to the bit. Detecting this usually reads only a few numbers, and each
-//! number at most once.
+//! In a browser page, multiplies identical rows once. Labs keep a GPU busy with products of ones, of which only the
+//! timing matters, and a page has a single thread. Elements are computed independently, so identical rows of A make
+//! bitwise identical rows of C, and identical columns of B identical columns. The check is usually short.
 
 use bytemuck::{Pod, bytes_of, cast_slice};
 
 use super::GemmElement;
 
-/// The number of multiply-adds from which the check pays off.
 const WORTH_A_LOOK: usize = 1 << 20;
 
-/// Computes `c = a · b` by calling `product(m, n, c)`, which uses the first `m` rows of a and the first `n` columns of
-/// b.
+/// Computes `c = a · b` through `product(m, n, c)`, which uses the first `m` rows of a and the first `n` columns of b.
 pub(super) fn compute<T: GemmElement>(
     [m, n, k]: [usize; 3],
     [(a, a_strides), (b, b_strides)]: [(&[T], [usize; 2]); 2],
@@ -28,7 +23,7 @@ pub(super) fn compute<T: GemmElement>(
     } else if worth_a_look && n > 1 && are_equivalent(b, [n, k], [b_strides[1], b_strides[0]]) {
         let (column, _) = c.split_at_mut(m);
         product(m, 1, column);
-        // From the last row up, so that a row is never written before its number has been read.
+        // From the last row up, so that a row is only written after its number was read.
         for row in (0..m).rev() {
             let number = c[row];
             c[row * n..][..n].fill(number);
@@ -38,7 +33,6 @@ pub(super) fn compute<T: GemmElement>(
     }
 }
 
-/// Whether every row is bitwise equal to the first.
 fn are_equivalent<T: Pod>(matrix: &[T], [rows, columns]: [usize; 2], [down, along]: [usize; 2]) -> bool {
     match [down, along] {
         [0, _] => true,

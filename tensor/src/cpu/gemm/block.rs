@@ -1,13 +1,9 @@
-//! A product on one thread: which parts of A and B are used when, and from where.
+//! A product on one thread. A tile of C is computed from a strip of A, as high as the tile, and a strip of B, as wide
+//! as the tile, both [`KC`] long. The order of the loops keeps strips in caches: a strip of B in the L1 cache for 128
+//! rows of A, and those rows in the L2 cache for 1024 columns of B.
 //!
-//! A tile of C is computed from a strip of A, as high as the tile, and a strip of B, as wide as the tile, both [`KC`]
-//! long. The order of the loops decides how long a strip stays where it can be read fast. One strip of B passes 128
-//! rows of A, and stays in the L1 cache meanwhile; those rows of A pass 1024 columns of B, and stay with them in the L2
-//! cache.
-//!
-//! A tile can read a strip of A in any layout, and a strip of B if its rows are contiguous, but not very fast; a packed
-//! copy is quicker to read and costs about as much as two uses. So a strip is packed if it is used often or has a bad
-//! layout, and always if it is narrower than a tile, which reads full width.
+//! A tile can read a strip of A in any layout, and a strip of B with contiguous rows. A packed copy is faster to read
+//! and costs about as much as two uses, so a strip is packed if it is used often, has a bad layout, or is narrow.
 
 use super::KC;
 use super::kernel::{Tile, Vector, tile};
@@ -15,11 +11,10 @@ use super::pack::{Strip, pack};
 use crate::cpu::thread::{CacheLine, THREAD};
 use bytemuck::Zeroable;
 
-/// Rows of A, and columns of B, that are processed together: 128 KiB and 1 MiB of f32.
+/// The rows of A and columns of B processed together: 128 KiB and 1 MiB of f32.
 const ROWS_TOGETHER: usize = 128;
 const COLUMNS_TOGETHER: usize = 1024;
 
-/// A matrix by the address of its first element and its strides, without its shape.
 pub(crate) struct Matrix<T> {
     pub start: *const T,
     pub strides: [usize; 2],
@@ -34,7 +29,7 @@ impl<T> Clone for Matrix<T> {
 impl<T> Copy for Matrix<T> {}
 
 impl<T> Matrix<T> {
-    /// The rest of the matrix, starting at an element.
+    /// The rest of the matrix from an element.
     ///
     /// # Safety
     /// The element is in bounds.
@@ -62,8 +57,7 @@ pub(crate) struct Product<T> {
     pub accumulate: bool,
 }
 
-/// Computes `product` in tiles of `ROWS` rows by two vectors. At the bottom, a tile of `FEW` rows is used where that is
-/// enough.
+/// Computes `product` in tiles of `ROWS` rows by two vectors, or of `FEW` rows where these are enough.
 ///
 /// # Safety
 /// As for [`Vector`]; every element of `product` is in bounds, and nothing else accesses its C.
@@ -75,14 +69,14 @@ pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product
     let b_length = product.n.min(COLUMNS_TOGETHER).next_multiple_of(columns) * depth;
     let lines = ((a_length + b_length) * size_of::<V::Element>()).div_ceil(size_of::<CacheLine>());
 
-    // Taken and put back, because code in a closure would not be compiled for the caller's instruction set.
+    // Taken and put back, because a closure would not be compiled for the caller's instruction set.
     let mut memory = THREAD.with(|thread| thread.strips.take());
     if memory.len() < lines {
         memory.resize(lines, CacheLine::zeroed());
     }
     let strips: &mut [V::Element] = bytemuck::cast_slice_mut(&mut memory);
     let (a_strips, b_strips) = strips.split_at_mut(a_length);
-    // SAFETY: the caller's promise; there is room for all strips that are processed together.
+    // SAFETY: the caller's promise; the memory holds all strips that are processed together.
     unsafe { tiles::<V, ROWS, FEW>(product, a_strips.as_mut_ptr(), b_strips.as_mut_ptr()) };
     THREAD.with(|thread| thread.strips.set(memory));
 }
@@ -95,10 +89,10 @@ unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
 ) {
     let &Product { m, n, k, a, b, c, c_stride, accumulate } = product;
     let columns = 2 * V::LANES;
-    // A strip of A is used once for each strip of B, and the other way round.
+    // A strip of A is used once per strip of B, and vice versa.
     let pack_a = n > 16 * columns || (a.strides[1] != 1 && n > 2 * columns);
     let pack_b = m > 2 * ROWS || b.strides[1] != 1;
-    // If all rows pass a strip of B at once, it is not needed again and its place can be reused.
+    // If all rows are processed together, a strip of B is used once, and its memory is reused.
     let keep_b = m > ROWS_TOGETHER;
 
     for p in (0..k).step_by(KC) {
@@ -108,8 +102,8 @@ unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
             let right = n.min(left + COLUMNS_TOGETHER);
             for top in (0..m).step_by(ROWS_TOGETHER) {
                 let bottom = m.min(top + ROWS_TOGETHER);
-                // SAFETY: i, j and p are less than m, n and k, so every strip and tile begins in bounds. It
-                // ends there too: only tiles of full size are computed in place, from strips of full size.
+                // SAFETY: i, j and p are less than m, n and k, so every strip and tile begins in bounds. It ends in
+                // bounds, too, because only full tiles are computed in place, from full strips.
                 unsafe {
                     for i in (top..bottom).step_by(ROWS) {
                         let rows = ROWS.min(bottom - i);
@@ -150,8 +144,7 @@ unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
     }
 }
 
-/// Computes the part of a tile that is inside C. It computes the smallest whole tile that covers the part, in a buffer,
-/// and copies the part from there.
+/// Computes the part of a tile inside C: computes the smallest tile that covers it, in a buffer, and copies the part.
 #[inline(always)]
 unsafe fn part_of_tile<V: Vector, const ROWS: usize, const FEW: usize>(
     depth: usize,

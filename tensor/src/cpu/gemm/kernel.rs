@@ -1,31 +1,28 @@
-//! The innermost part of a matrix product: vectors, and the tile of C that is held in them.
-//!
-//! Written over plain arrays, [`tile`] compiles to good code at some sizes and to code thirty times slower at others,
-//! at the whim of the compiler's vectoriser. Hence the explicit vectors from `std::arch`.
+//! The innermost part of a matrix product: vectors, and the tile of C in registers. With plain arrays, the compiler's
+//! vectoriser makes [`tile`] thirty times slower at some sizes. Hence the explicit vectors from `std::arch`.
 
 use super::GemmElement;
 use super::block::Matrix;
 use bytemuck::Zeroable;
 
-/// A vector register and the five operations on it.
+/// A vector register and its operations.
 ///
 /// # Safety
-/// The methods for an instruction set may only run where the processor has it, and must be inlined into a function that
+/// The methods for an instruction set may only run on a processor that has it, and must be inlined into a function that
 /// enables it (hence `inline(always)` from there down to here). Pointers must be valid for the elements read or
-/// written; they need not be aligned.
+/// written, but need not be aligned.
 pub(crate) unsafe trait Vector: Copy {
     type Element: GemmElement;
     const LANES: usize;
-    /// The side of the square that [`Vector::transpose`] transposes.
+    /// The side of the square for [`Vector::transpose`].
     const SQUARE: usize;
 
     unsafe fn splat(value: Self::Element) -> Self;
     unsafe fn load(from: *const Self::Element) -> Self;
     unsafe fn store(self, to: *mut Self::Element);
     unsafe fn add(self, other: Self) -> Self;
-    /// `self · factor + addend`.
     unsafe fn mul_add(self, factor: Self, addend: Self) -> Self;
-    /// Writes the columns of a square at `from` as the rows of one at `to`; strides are those between rows.
+    /// Writes the columns of a square at `from` as the rows of one at `to`. The strides are between rows.
     unsafe fn transpose(
         from: *const Self::Element,
         from_stride: usize,
@@ -34,8 +31,7 @@ pub(crate) unsafe trait Vector: Copy {
     );
 }
 
-/// The destination of a tile of C, by its first element and the stride between its rows, and whether the tile is added
-/// to the existing values.
+/// The destination of a tile of C: first element, stride between rows, and whether the tile is added to the old values.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<T> {
     pub start: *mut T,
@@ -45,15 +41,14 @@ pub(super) struct Tile<T> {
 
 /// Computes a tile of `ROWS` rows by `VECTORS` vectors from a strip of A and a strip of B.
 ///
-/// Each of the `depth` steps reads one column of A and one row of B and multiplies all pairs, so with 8 rows and 2
-/// vectors, 10 reads feed 16 vector multiply-adds. All sums stay in registers meanwhile. At least 8 sums are needed to
-/// keep a processor busy: it begins two multiply-adds per cycle, and the next one on the same sum has to wait four
-/// cycles for the previous one.
+/// Each of the `depth` steps multiplies one column of A with one row of B. With 8 rows and 2 vectors, 10 reads feed 16
+/// vector multiply-adds. All sums stay in registers. At least 8 sums are needed to keep a processor busy: it begins two
+/// multiply-adds per cycle, and each waits four cycles for the previous one on the same sum.
 ///
 /// # Safety
 /// As for [`Vector`]. A is valid for `ROWS` by `depth`, B for `depth` by `VECTORS` vectors with contiguous rows, C for
 /// `ROWS` by `VECTORS` vectors that nothing else accesses.
-// In a browser page it is called instead of inlined (see `cpu/simd.rs`).
+// Called instead of inlined in a browser page (see `cpu/simd.rs`).
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[cfg_attr(target_family = "wasm", inline(never))]
 pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
@@ -62,7 +57,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     b: Matrix<V::Element>,
     c: Tile<V::Element>,
 ) {
-    // SAFETY: every address below is within the ranges that the caller guarantees.
+    // SAFETY: every address is within the ranges that the caller guarantees.
     unsafe {
         let place = |i: usize, v: usize| c.start.add(i * c.stride + v * V::LANES);
         // C is needed only at the end.
@@ -85,8 +80,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 }
             }
         }
-        // All reads come before any write: a processor delays a read that it cannot yet distinguish from an earlier
-        // write, and rows of a matrix are often 4096 bytes apart, which look the same to it.
+        // Read before the first write, because a write delays reads that are 4096 bytes apart, as rows often are.
         if c.add {
             for (i, row) in sums.iter_mut().enumerate() {
                 for (v, sum) in row.iter_mut().enumerate() {
@@ -102,7 +96,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Prefetches a cache line without waiting for it. The address need not be in bounds.
+/// Prefetches a cache line. The address need not be in bounds.
 #[inline(always)]
 pub(super) unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -113,8 +107,8 @@ pub(super) unsafe fn prefetch<T>(_line: *const T) {
     }
 }
 
-/// The vectors of processors without an implementation below. WebAssembly's hold 16 bytes; elsewhere the compiler maps
-/// arrays to the registers it has: NEON on ARM, SSE2 on old x86.
+/// The vectors of processors without an implementation below. WebAssembly's hold 16 bytes. Elsewhere the compiler maps
+/// arrays to registers: NEON on ARM, SSE2 on old x86.
 #[cfg(target_feature = "simd128")]
 pub(crate) use wasm::{Doubles, Floats};
 #[cfg(not(target_feature = "simd128"))]
@@ -267,8 +261,7 @@ mod x86 {
         ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident
          $mul_add:ident,
          $transpose:ident of $square:literal) => {
-            // SAFETY: each method is the one instruction it is named after, whose requirements are those that the trait
-            // states.
+            // SAFETY: each method is the instruction it is named after, with the requirements that the trait states.
             unsafe impl super::Vector for $vector {
                 type Element = $element;
                 const LANES: usize = $lanes;
@@ -327,8 +320,7 @@ mod x86 {
     vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
         transpose_f64 of 4);
 
-    /// First each register takes four elements of row `i` and, above them, four of row `i + 4`. It remains to transpose
-    /// two 4×4 squares, side by side.
+    /// Each register takes four elements of row `i` and four of row `i + 4`. Two 4×4 squares remain to be transposed.
     #[inline(always)]
     unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the caller has AVX and guarantees an 8×8 square at either end.
@@ -353,7 +345,7 @@ mod x86 {
         }
     }
 
-    /// Like [`transpose_f32`], with two elements in place of four.
+    /// Like [`transpose_f32`], with two elements instead of four.
     #[inline(always)]
     unsafe fn transpose_f64(from: *const f64, from_stride: usize, to: *mut f64, to_stride: usize) {
         // SAFETY: the caller has AVX and guarantees a 4×4 square at either end.

@@ -1,12 +1,10 @@
-//! Packing: copies a strip of A or B so that everything a tile reads in one step is contiguous.
-//!
-//! To the copy, A and B look the same: a strip has *lanes* (the rows of A or the columns of B that a tile uses), and
-//! each step over `k` takes one number from every lane.
+//! Packing: copies a strip of A or B so that each step of a tile reads contiguous memory. A strip has *lanes*, rows of
+//! A or columns of B, and each step over `k` takes one number from every lane.
 
 use super::block::Matrix;
 use super::kernel::{Vector, prefetch};
 
-/// The dimensions of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
+/// The dimensions of a strip: `lanes` by `depth` numbers, with steps `width` apart in the copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Strip {
     pub lanes: usize,
@@ -14,8 +12,7 @@ pub(crate) struct Strip {
     pub depth: usize,
 }
 
-/// Copies a strip whose lanes are the rows of `from`. If it has fewer lanes than its width, the remaining places keep
-/// their old values: a tile computes something from them, but the result is never used.
+/// Copies a strip whose lanes are the rows of `from`. Missing lanes keep old values; their results are ignored.
 ///
 /// # Safety
 /// As for [`Vector`]; `from` is valid for `lanes` by `depth`, and `to` for `depth` times `width`.
@@ -30,7 +27,7 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
     // SAFETY: all offsets are less than `lanes` and `depth`.
     unsafe {
         if step == 1 {
-            // Each lane is contiguous, so this is a transpose: squares in registers first, then the rest.
+            // Lanes are contiguous, so this is a transpose: squares in registers first, then the rest.
             let (whole_lanes, whole_depth) = (lanes - lanes % V::SQUARE, depth - depth % V::SQUARE);
             for lane in (0..whole_lanes).step_by(V::SQUARE) {
                 for p in (0..whole_depth).step_by(V::SQUARE) {
@@ -45,8 +42,7 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            // Each step is contiguous, as in a row-major B. The lines of the next strip, which is beside this one, are
-            // prefetched while this one is used: they are a row apart, so the hardware does not prefetch them.
+            // Steps are contiguous, as in a row-major B. The hardware does not prefetch the next strip's lines.
             for p in 0..depth {
                 let (from, to) = (from.start.add(p * step), to.add(p * width));
                 V::load(from).store(to);
@@ -54,7 +50,7 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 prefetch(from.wrapping_add(2 * V::LANES));
             }
         } else if lane_stride == 1 && lanes == ROWS {
-            // Likewise, as in an A that is given transposed.
+            // Likewise for a transposed A.
             for p in 0..depth {
                 let column = from.start.add(p * step).cast::<[V::Element; ROWS]>();
                 to.add(p * width).cast::<[V::Element; ROWS]>().write_unaligned(column.read_unaligned());

@@ -1,7 +1,5 @@
-//! A product on several threads: C is cut in two, and each part again, until there is one part for each thread.
-//!
-//! The parts share only what they read, so threads need not wait for one another before the end. The price is that some
-//! of A or B is packed by more than one thread; cutting the longer side of C keeps that small.
+//! A product on several threads: C is halved until there is one part per thread. The parts share only memory that they
+//! read, so threads wait only at the end. Some of A or B is packed more than once.
 
 use std::sync::Mutex;
 
@@ -12,20 +10,19 @@ use super::block::{Matrix, Product};
 use crate::cpu::pool::{on_threads, threads_for};
 use crate::lock::lock;
 
-/// The number of multiply-adds below which a second thread costs more than it saves: waking one takes about 15 µs, and
-/// this many take one core about 100 µs.
+/// The number of multiply-adds (100 µs of one core) below which waking a second thread (15 µs) costs too much.
 const WORTH_SHARING: usize = 8_000_000;
 
-// SAFETY: the reads of a product are shared and its writes are its own, whichever thread computes it.
+// SAFETY: a product shares only its reads; nothing else accesses its writes.
 unsafe impl<T: Sync> Send for Product<T> {}
 
-/// Computes `product`, on all available threads if it is large.
+/// Computes `product`, on several threads if it is large.
 ///
 /// # Safety
 /// Every element of `product` is in bounds, and nothing else accesses its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
     let work = work(&product);
-    // Smaller parts would be finished before many threads are awake.
+    // Smaller parts would finish before many threads are awake.
     let worth_it = work.div_ceil(WORTH_SHARING / 4).max(2);
     let threads = threads_for(work, WORTH_SHARING).min(worth_it);
     // SAFETY: the caller's promise.
@@ -39,13 +36,12 @@ pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>)
     on_threads(count, &|| {
         let next = || lock(&parts).pop();
         while let Some(part) = next() {
-            // SAFETY: the caller's promise holds for each part, since the parts share no element of C.
+            // SAFETY: the caller's promise holds for each part, because the parts share no element of C.
             unsafe { T::run(&part) }
         }
     });
 }
 
-/// Cuts a product into a part for each thread.
 fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>; 4]>) {
     if threads == 1 {
         return parts.push(product);
@@ -55,7 +51,7 @@ fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>;
     cut(threads / 2, second, parts);
 }
 
-/// The number of multiply-adds in a product, including those on the unused lanes of a vector.
+/// The number of multiply-adds, including those on unused lanes of a vector.
 fn work<T>(product: &Product<T>) -> usize {
     product.m.max(4).saturating_mul(product.n.max(16)).saturating_mul(product.k)
 }

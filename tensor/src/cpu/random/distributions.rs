@@ -1,9 +1,7 @@
 //! Turns random words into numbers: every CPU draw of PyTorch, as a function that fills a slice.
 //!
-//! Slices are filled in *memory* order. For a tensor that is dense but transposed, PyTorch does the same: it fills the
-//! storage front to back, regardless of the strides.
-//!
-//! Arguments are assumed valid here; a tensor operation checks them, with PyTorch's messages, before it draws.
+//! Slices are filled in *memory* order. PyTorch fills a dense transposed tensor in the same order. Arguments are valid
+//! here: a tensor operation checks them before it draws, with PyTorch's messages.
 
 use std::f64::consts::PI;
 
@@ -11,57 +9,46 @@ use super::wide::{self, Law};
 use crate::dtype::{DType, Memory};
 use crate::random::Engine;
 
-// ------------------------------------------------------------------------------------------------ uniform
-
-/// `Tensor.uniform_(from, to)` and `torch.rand` in f32: one word per element.
-///
-/// The 24 *low* bits of the word give `u` in [0, 1) (`at::transformation::uniform_real`), and the
-/// value is `u * (to - from) + from` in one rounding. Linear and Conv weights depend on that single
-/// rounding.
+/// Draws `Tensor.uniform_(from, to)` and `torch.rand` in f32: one word per element. The 24 *low* bits of the word give
+/// `u` in [0, 1) (`at::transformation::uniform_real`). Linear and Conv weights depend on the single rounding of the
+/// value, `u * (to - from) + from`.
 pub(crate) fn fill_uniform_f32(engine: &mut Engine, out: &mut [f32], from: f32, to: f32) {
     wide::fill(engine, out, Law::Uniform { from, to });
 }
 
-/// [`fill_uniform_f32`] in f64: two words per element, of which the 53 low bits count.
+/// Like [`fill_uniform_f32`] in f64, with the 53 low bits of two words per element.
 pub(crate) fn fill_uniform_f64(engine: &mut Engine, out: &mut [f64], from: f64, to: f64) {
     for slot in out {
         *slot = unit_f64(engine).mul_add(to - from, from);
     }
 }
 
-/// One f64 in [0, 1).
 fn unit_f64(engine: &mut Engine) -> f64 {
     const LOW_53: u64 = (1 << 53) - 1;
     (engine.random64() & LOW_53) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-// ------------------------------------------------------------------------------------------------- normal
-
-/// From this many elements on, PyTorch fills a contiguous tensor block by block.
+/// The smallest number of elements for which PyTorch fills a contiguous tensor in blocks.
 const BLOCK: usize = 16;
 
-/// `Tensor.normal_(mean, std)` and `torch.randn` on a contiguous f32 tensor.
-///
-/// The method changes with the size, and so do the numbers: the first 15 values of a `randn(16)` are
-/// not those of a `randn(15)`.
+/// Draws `Tensor.normal_(mean, std)` and `torch.randn` on a contiguous f32 tensor. The method depends on the size, and
+/// so do the numbers: the first 15 values of a `randn(16)` are not those of a `randn(15)`.
 pub(crate) fn fill_normal_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     if out.len() < BLOCK {
         return fill_normal_scalar_path_f32(engine, out, mean, std);
     }
     let law = Law::Normal { mean: mean as f32, std: std as f32 };
     wide::fill(engine, out, law);
-    // A remainder smaller than a block is still plain uniforms. PyTorch draws 16 *new* uniforms over the end of the
-    // tensor, including finished values, and transforms them as one more block.
+    // A remainder smaller than a block is still uniforms. PyTorch draws 16 *new* uniforms over the tensor's end,
+    // including finished values, and transforms them as one more block.
     if !out.len().is_multiple_of(BLOCK) {
         let last = out.len() - BLOCK;
         wide::fill(engine, &mut out[last..], law);
     }
 }
 
-/// [`fill_normal_f32`] in f64.
-///
-/// Here PyTorch calls the C library's `log`, `cos` and `sin`, and so does Rust. With glibc the results are PyTorch's to
-/// the last bit; with another C library, or none (wasm), the last bit may differ.
+/// Like [`fill_normal_f32`] in f64. PyTorch calls the C library's `log`, `cos` and `sin` here, and so does Rust. With
+/// glibc the results are PyTorch's to the last bit. With another C library, or none (wasm), the last bit may differ.
 pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     if out.len() < BLOCK {
         return fill_normal_scalar_path_f64(engine, out, mean, std);
@@ -77,24 +64,21 @@ pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, s
     }
 }
 
-/// The normal draw for tensors of fewer than 16 elements, and for non-contiguous tensors of any size.
-///
-/// It computes in f64, whatever the dtype (`at::normal_distribution<double>`).
+/// Draws normals for fewer than 16 or non-contiguous elements, in f64 (`at::normal_distribution<double>`).
 pub(crate) fn fill_normal_scalar_path_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean) as f32;
     }
 }
 
-/// [`fill_normal_scalar_path_f32`] in f64.
 pub(crate) fn fill_normal_scalar_path_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean);
     }
 }
 
-/// One N(0, 1) number by Box and Muller (1958): two uniforms give two independent normals. The second one waits in the
-/// engine, through any other kind of draw, until the next call or a new seed.
+/// Draws a N(0, 1) number by Box and Muller (1958): two uniforms give two independent normals. The engine keeps the
+/// second one, through all other kinds of draws, until the next call or a new seed.
 fn standard_normal(engine: &mut Engine) -> f64 {
     if let Some(normal) = engine.next_normal.take() {
         return normal;
@@ -107,10 +91,10 @@ fn standard_normal(engine: &mut Engine) -> f64 {
     radius * angle.cos()
 }
 
-/// Box-Muller on 16 uniforms: element j pairs with element j + 8 (`normal_fill_16` in PyTorch).
+/// Applies Box-Muller to 16 uniforms. Element j pairs with element j + 8 (`normal_fill_16` in PyTorch).
 fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
     for j in 0..BLOCK / 2 {
-        // 1 - u lies in (0, 1], where the logarithm is finite.
+        // 1 - u is in (0, 1], where the logarithm is finite.
         let radius = (-2.0 * (1.0 - block[j]).ln()).sqrt();
         let angle = 2.0 * PI * block[j + 8];
         block[j] = (radius * angle.cos()).mul_add(std, mean);
@@ -118,19 +102,16 @@ fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
     }
 }
 
-// ------------------------------------------------------------------------------------------------- halves
-
-/// The number of significant bits of the type, including the leading one.
+/// The number of significant bits, including the leading one.
 fn bits_of(dtype: DType) -> u32 {
     if dtype == DType::F16 { 11 } else { 8 }
 }
 
-/// A number rounded to 16 bits.
 fn rounded<T: Memory<Math = f32>>(value: f32) -> f32 {
     T::narrow(value).widen()
 }
 
-/// `Tensor.uniform_(from, to)` and `torch.rand` in float16 or bfloat16: the lowest 11 or 8 bits of one word.
+/// Draws `Tensor.uniform_(from, to)` and `torch.rand` in float16 or bfloat16: the lowest 11 or 8 bits of one word.
 pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(
     engine: &mut Engine,
     out: &mut [T],
@@ -146,8 +127,7 @@ pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(
     });
 }
 
-/// `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As for the other types, the method depends on
-/// the size, and on whether the tensor is contiguous.
+/// Draws `Tensor.normal_(mean, std)` and `torch.randn` in half types. Their method depends on size and layout, too.
 pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
     engine: &mut Engine,
     out: &mut [T],
@@ -173,14 +153,13 @@ pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
     }
 }
 
-/// `Tensor.random_()` in float16 or bfloat16: the integers that the type holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
+/// Draws `Tensor.random_()` in float16 or bfloat16: the integers that the type holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
 pub(crate) fn fill_random_half<T: Memory<Math = f32>>(engine: &mut Engine, out: &mut [T]) {
     let numbers = (1 << bits_of(T::DTYPE)) + 1;
     engine.fill_from_words(out, |word| T::narrow((word % numbers) as f32));
 }
 
-/// The same transform as in f64, with every step rounded to 16 bits. So there are only 2¹¹ or 2⁸ radii and as many
-/// angles, and no number beyond 3.9 or 3.3.
+/// Like [`normal_block_f64`], with every step rounded to 16 bits: few radii and angles, nothing beyond 3.9 or 3.3.
 fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32) {
     let rounded = rounded::<T>;
     let of_f64 = |value: f64| rounded(value as f32);
@@ -194,17 +173,13 @@ fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32
     }
 }
 
-// ----------------------------------------------------------------------------------------------- integers
-
-/// Ranges of at least this size take two words per number. (Older releases had 2^32.)
+/// Ranges of at least this size take two words per number.
 const WIDE_RANGE: u64 = 1 << 28;
 
-/// `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` itself is never drawn.
-///
-/// The remainder of a division slightly favours small numbers if the range is not a power of two. That bias is part of
-/// PyTorch's stream and stays. Every dtype draws the same integers, so convert them.
+/// Draws `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` is excluded. The remainder of a division
+/// slightly favours small numbers, as in PyTorch. Every dtype draws the same integers, so convert them.
 pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, high: i64) {
-    // As u64, because high - low need not fit into an i64.
+    // As u64, because high - low may exceed an i64.
     let range = high.wrapping_sub(low) as u64;
     if range >= WIDE_RANGE {
         for slot in out {
@@ -216,43 +191,41 @@ pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, h
     }
 }
 
-/// `Tensor.random_()` on int64: any number from 0 to the largest. DataLoader seeds come from this draw.
+/// Draws `Tensor.random_()` on int64, from 0 to the largest. DataLoader seeds come from this draw.
 pub(crate) fn fill_random_i64(engine: &mut Engine, out: &mut [i64]) {
     for slot in out {
         *slot = (engine.random64() % (1 << 63)) as i64;
     }
 }
 
-/// `Tensor.random_()` on int32.
 pub(crate) fn fill_random_i32(engine: &mut Engine, out: &mut [i32]) {
     engine.fill_from_words(out, |word| (word % (1 << 31)) as i32);
 }
 
-/// `Tensor.random_()` on uint8.
 pub(crate) fn fill_random_u8(engine: &mut Engine, out: &mut [u8]) {
     engine.fill_from_words(out, |word| (word % 256) as u8);
 }
 
-/// `Tensor.random_()` on bool: the low bit.
+/// Draws `Tensor.random_()` on bool: the low bit.
 pub(crate) fn fill_random_bool(engine: &mut Engine, out: &mut [bool]) {
     engine.fill_from_words(out, |word| word & 1 == 1);
 }
 
-/// `Tensor.random_()` on float32: the integers a float32 holds exactly, 0 to 2^24 inclusive.
+/// Draws `Tensor.random_()` on float32: the integers that a float32 holds exactly, 0 to 2^24 inclusive.
 pub(crate) fn fill_random_f32(engine: &mut Engine, out: &mut [f32]) {
     engine.fill_from_words(out, |word| (word % ((1 << 24) + 1)) as f32);
 }
 
-/// `Tensor.random_()` on float64: 0 to 2^53 inclusive.
+/// Draws `Tensor.random_()` on float64: 0 to 2^53 inclusive.
 pub(crate) fn fill_random_f64(engine: &mut Engine, out: &mut [f64]) {
     for slot in out {
         *slot = (engine.random64() % ((1 << 53) + 1)) as f64;
     }
 }
 
-/// `torch.randperm(n)`: the numbers 0 to n - 1 in random order. Takes n - 1 words, or none for n < 2.
+/// Draws `torch.randperm(n)`, the numbers 0 to n - 1 in random order. Takes n - 1 words, or none for n < 2.
 pub(crate) fn randperm(engine: &mut Engine, n: usize) -> Vec<i64> {
-    // A 32-bit word modulo n is biased by about n / 2^32; PyTorch accepts that up to one part in twenty.
+    // A 32-bit word modulo n has a bias of about n / 2^32. PyTorch accepts up to one part in twenty.
     if n < u32::MAX as usize / 20 { randperm_by_swaps(engine, n) } else { randperm_inside_out(engine, n) }
 }
 
@@ -277,18 +250,14 @@ pub(super) fn randperm_inside_out(engine: &mut Engine, n: usize) -> Vec<i64> {
     order
 }
 
-// ---------------------------------------------------------------------------------------------- bernoulli
-
-/// `Tensor.bernoulli_(p)` with a number for `p`, as in the mask of dropout: true with `keep_probability`. It takes one
-/// f64 uniform, so two words, per element, for every dtype and every CPU: older builds used MKL on Intel CPUs, but
-/// PyTorch 2.11 does not.
+/// Draws `Tensor.bernoulli_(p)` for a number `p`: true with `keep_probability`. Each element takes two words.
 pub(crate) fn fill_bernoulli(engine: &mut Engine, out: &mut [bool], keep_probability: f64) {
     for slot in out {
         *slot = unit_f64(engine) < keep_probability;
     }
 }
 
-/// `torch.bernoulli(probabilities)` for f32 probabilities: one f32 uniform, so one word, per element.
+/// Draws `torch.bernoulli(probabilities)` for f32: one f32 uniform, so one word, per element.
 pub(crate) fn fill_bernoulli_from_f32(engine: &mut Engine, probabilities: &[f32], out: &mut [bool]) {
     assert_eq!(probabilities.len(), out.len(), "one probability per element");
     for (slot, &p) in out.iter_mut().zip(probabilities) {
@@ -296,7 +265,7 @@ pub(crate) fn fill_bernoulli_from_f32(engine: &mut Engine, probabilities: &[f32]
     }
 }
 
-/// [`fill_bernoulli_from_f32`] for f64 probabilities: one f64 uniform, so two words, per element.
+/// Like [`fill_bernoulli_from_f32`] for f64: one f64 uniform, so two words, per element.
 pub(crate) fn fill_bernoulli_from_f64(engine: &mut Engine, probabilities: &[f64], out: &mut [bool]) {
     assert_eq!(probabilities.len(), out.len(), "one probability per element");
     for (slot, &p) in out.iter_mut().zip(probabilities) {

@@ -1,16 +1,11 @@
-//! Two kinds of evidence that the streams match PyTorch's.
-//!
-//! The vector files hold numbers that PyTorch 2.11 produced, element by element. The constants below were also taken
-//! from PyTorch 2.11: each is the FNV-1a hash of the little-endian bytes of everything the test draws, so one wrong bit
-//! anywhere, or one word too many, changes it.
+//! Compares the streams with PyTorch's. The vector files hold numbers from PyTorch 2.11. The constants are FNV-1a
+//! hashes of the little-endian bytes of its draws, so one wrong bit, or one word too many, changes them.
 
 use serde_json::Value;
 
 use super::wide::{Law, fill_lanes};
 use super::*;
 use crate::random::{Engine, Generator};
-
-// ------------------------------------------------------------------------------------------- vector files
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/");
 
@@ -23,7 +18,7 @@ fn cases(file: &str) -> Vec<Value> {
     json["cases"].as_array().unwrap_or_else(|| panic!("{VECTORS}{file} has no list of cases")).clone()
 }
 
-/// The cases of one operation. Panics if there are none, since the test would then pass without testing.
+/// Returns the cases of an operation. Panics if there are none, because the test would pass without testing.
 fn rng_cases(op: &str) -> Vec<Value> {
     let found: Vec<Value> = cases("rng_vectors.json").into_iter().filter(|case| case["op"] == op).collect();
     assert!(!found.is_empty(), "rng_vectors.json has no case of {op}");
@@ -46,7 +41,6 @@ fn integers(case: &Value, key: &str) -> Vec<i64> {
     case[key].as_array().unwrap().iter().map(|v| v.as_i64().unwrap()).collect()
 }
 
-/// f32 values, written as the hex digits of their bits.
 fn hex(list: &Value) -> Vec<u32> {
     list.as_array().unwrap().iter().map(|v| u32::from_str_radix(v.as_str().unwrap(), 16).unwrap()).collect()
 }
@@ -91,7 +85,7 @@ fn randn_and_normal() {
 
 #[test]
 fn rand_f64() {
-    // serde_json may get the last bit of an f64 wrong, so the digits come from the text itself.
+    // serde_json may get the last bit of an f64 wrong, so the digits come from the text.
     let text = text("rng_vectors.json");
     let lists = text.split(r#""op":"rand_f64""#).skip(1).map(|case| case.split(['[', ']']).nth(1).unwrap());
     for (case, digits) in rng_cases("rand_f64").iter().zip(lists) {
@@ -139,7 +133,7 @@ fn sequences() {
     }
 }
 
-/// The masks that `F.dropout` draws, the same on AMD and Intel CPUs.
+/// The masks of `F.dropout`, equal on AMD and Intel CPUs.
 #[test]
 fn dropout_masks() {
     for case in rng_cases("dropout_of_ones") {
@@ -183,9 +177,6 @@ fn initial_weights() {
     }
 }
 
-// ------------------------------------------------------------------------------------------------- hashes
-
-/// FNV-1a, 64 bits.
 struct Hash(u64);
 
 impl Hash {
@@ -206,7 +197,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.0
 }
 
-/// The hash of everything `draw` draws, for each of these seeds. The second and the fourth share their low 32 bits.
+/// Hashes everything that `draw` draws, for each seed. The second and the fourth seed share their low 32 bits.
 fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     [0, 7, 42, (1 << 32) + 7, u64::MAX].map(|seed| {
         let mut hash = Hash::new();
@@ -215,7 +206,6 @@ fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     })
 }
 
-/// All sizes around the block of 16 and around one refill, one after another on a single stream.
 #[test]
 fn every_size_in_f32() {
     let drawn = hashes(|engine, hash| {
@@ -251,7 +241,7 @@ fn awkward_bounds_in_f32() {
     assert_eq!(drawn, torch);
 }
 
-/// normal_(0.3, 0.7) and uniform_(-0.1, 0.3) in f64. Exact only with PyTorch's own C library.
+/// normal_(0.3, 0.7) and uniform_(-0.1, 0.3) in f64. Exact only with PyTorch's C library.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn every_size_in_f64() {
@@ -274,7 +264,6 @@ fn every_size_in_f64() {
     assert_eq!(drawn, torch);
 }
 
-/// normal_(0.3, 0.7) on a tensor of 202 elements with gaps between them, in f32 and then in f64.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn normals_of_a_non_contiguous_tensor() {
@@ -307,7 +296,6 @@ fn normals_of_a_non_contiguous_tensor() {
     assert_eq!(double, torch_double);
 }
 
-/// Ranges of both widths, the limit between them, and two that do not fit into an i64.
 #[test]
 fn randint_of_every_width() {
     let drawn = hashes(|engine, hash| {
@@ -336,7 +324,6 @@ fn randint_of_every_width() {
     assert_eq!(drawn, torch);
 }
 
-/// random_() without bounds, 1001 elements of each dtype.
 #[test]
 fn random_of_every_dtype() {
     let drawn = hashes(|engine, hash| {
@@ -375,7 +362,7 @@ fn permutations_of_every_size() {
         for n in [0, 1, 2, 17, 1000, 30_000] {
             hash.add(randperm(engine, n).into_iter().flat_map(i64::to_le_bytes));
         }
-        // Three uniforms show that the permutations took exactly the right number of words.
+        // Three uniforms show that the permutations took the right number of words.
         hash.add(uniform(engine, 3, 0.0, 1.0).into_iter().flat_map(f32::to_le_bytes));
     });
     let torch = [
@@ -388,13 +375,12 @@ fn permutations_of_every_size() {
     assert_eq!(drawn, torch);
 }
 
-/// PyTorch needs two hundred million elements to take this branch; ten show the rule.
+/// PyTorch takes this branch from two hundred million elements on; ten show the rule.
 #[test]
 fn a_large_permutation_grows_inside_out() {
     assert_eq!(distributions::randperm_inside_out(&mut Engine::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
 }
 
-/// For five probabilities: bernoulli_(p), then bernoulli of a tensor of p in f32, then in f64.
 #[test]
 fn bernoulli_of_numbers_and_tensors() {
     let drawn = hashes(|engine, hash| {
@@ -431,9 +417,6 @@ fn the_copy_for_any_cpu_gives_the_same_bits() {
     }
 }
 
-// ---------------------------------------------------------------------------------------------- generator
-
-/// Draws through the handle, as a tensor operation does.
 fn randn(generator: &Generator, n: usize) -> Vec<f32> {
     normal(&mut generator.lock(), n, 0.0, 1.0)
 }
@@ -547,7 +530,6 @@ fn a_bad_state_is_refused_and_changes_nothing() {
     );
 }
 
-/// Any accepted state, whatever its bytes, can be drawn from.
 #[test]
 fn no_state_makes_a_draw_panic() {
     let good = Generator::new().get_state();
@@ -555,7 +537,6 @@ fn no_state_makes_a_draw_panic() {
     for _ in 0..20_000 {
         let mut state = good.clone();
         for _ in 0..1 + engine.random() % 4 {
-            // Mostly in the header, where the lengths are.
             let anywhere = engine.random() < 1 << 30;
             let at = if anywhere { engine.random() % 5056 } else { 8 + engine.random() % 16 };
             state[at as usize] = (engine.random() & engine.random()) as u8;

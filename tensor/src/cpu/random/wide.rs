@@ -1,29 +1,24 @@
-//! `rand` and `randn` in f32, written to run eight lanes at a time.
-//!
-//! Nothing here names a vector instruction. The loops have no branches and no calls, so the compiler can turn "do this
-//! to each of eight numbers" into one instruction, when it may use instructions that wide. By default an x86-64 program
-//! may not, because it must run on the oldest 64-bit CPU. So the same code is compiled twice, once for any CPU and once
-//! for those with AVX2 and FMA, and [`fill`] chooses at run time. Both give the same bits. (On aarch64 the default
-//! already has vectors and FMA.)
+//! `rand` and `randn` in f32, eight lanes at a time. The loops have no branches and no calls, so the compiler can
+//! vectorise them. By default it cannot use wide vectors, because an x86-64 program must run on the oldest 64-bit CPU.
+//! So the code is compiled once for any CPU and once for AVX2 and FMA, and [`fill`] chooses at run time. Both give the
+//! same bits. (The default for aarch64 has vectors and FMA.)
 
 use crate::cpu::math::mul_add;
 use crate::random::Engine;
 
-/// The distribution to fill a slice with.
 #[derive(Clone, Copy)]
 pub(super) enum Law {
     /// Uniform in [from, to).
     Uniform { from: f32, to: f32 },
-    /// Normal, for each whole block of 16; a remainder of fewer elements becomes uniforms in [0, 1).
+    /// Normal, for each whole block of 16. A smaller remainder becomes uniforms in [0, 1).
     Normal { mean: f32, std: f32 },
 }
 
-/// Fills `out` according to `law`, one word per element, front to back.
+/// Fills `out`, one word per element, front to back.
 pub(super) fn fill(engine: &mut Engine, out: &mut [f32], law: Law) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: `fill_avx2` is ordinary safe code compiled for a CPU with AVX2 and FMA, and this CPU
-        // has both.
+        // SAFETY: `fill_avx2` is safe code compiled for AVX2 and FMA, which this CPU has.
         return unsafe { fill_avx2(engine, out, law) };
     }
     fill_lanes(engine, out, law);
@@ -35,8 +30,7 @@ fn fill_avx2(engine: &mut Engine, out: &mut [f32], law: Law) {
     fill_lanes(engine, out, law);
 }
 
-// This function and those it calls are always inlined: code is compiled for the instruction set of the function it ends
-// up in, which must be `fill_avx2`.
+// This function and its callees are always inlined, so they are compiled for the instruction set of `fill_avx2`.
 #[inline(always)]
 pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
     match law {
@@ -44,7 +38,7 @@ pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
             engine.fill_from_words(out, |word| mul_add(unit(word), to - from, from));
         }
         Law::Normal { mean, std } => {
-            // The transform takes no words, so it can closely follow the draws, while they are still in cache.
+            // The transform takes no words, so it follows the draws while they are in cache.
             for piece in out.chunks_mut(256 * 16) {
                 engine.fill_from_words(piece, unit);
                 for block in piece.as_chunks_mut::<16>().0 {
@@ -55,19 +49,19 @@ pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
     }
 }
 
-/// A word as a number in [0, 1): its 24 low bits, as many as an f32 holds exactly.
+/// Converts a word to a number in [0, 1): its 24 low bits, as many as an f32 holds exactly.
 #[inline(always)]
 pub(super) fn unit(word: u32) -> f32 {
-    // By way of i32, for which x86 has a vector conversion; 24 bits fit either way.
+    // Through i32, for which x86 has a vector conversion.
     (word & 0x00ff_ffff) as i32 as f32 * (1.0 / (1 << 24) as f32)
 }
 
-/// Box-Muller on 16 uniforms (`normal_fill_16_AVX2` in PyTorch): lane j pairs element j with element j + 8.
+/// Applies Box-Muller to 16 uniforms (`normal_fill_16_AVX2` in PyTorch): lane j pairs element j with element j + 8.
 #[inline(always)]
 fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
     let (first, second) = block.split_at_mut(8);
     for j in 0..8 {
-        // 1 - u lies in (0, 1], where the logarithm is finite.
+        // 1 - u is in (0, 1], where the logarithm is finite.
         let radius = (-2.0 * ln(1.0 - first[j])).sqrt();
         let (sin, cos) = sin_cos(std::f32::consts::TAU * second[j]);
         first[j] = mul_add(radius * cos, std, mean);
@@ -75,9 +69,8 @@ fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
     }
 }
 
-// The logarithm, sine and cosine are those of PyTorch's avx_mathfun.h, which took them from Stephen Moshier's Cephes
-// library (logf.c, sinf.c). Those of the standard library are a little more accurate and therefore wrong here: four in
-// ten normals would come out different. Constants are written with the digits of the original.
+// The logarithm, sine and cosine of PyTorch's avx_mathfun.h, after Stephen Moshier's Cephes library (logf.c, sinf.c).
+// The standard library's are a little more accurate and therefore wrong here: four in ten normals would differ.
 
 /// Natural logarithm of a positive, normal number.
 #[inline(always)]
@@ -94,7 +87,7 @@ fn ln(x: f32) -> f32 {
         -2.4999993993e-1,
         3.3333331174e-1,
     ];
-    // ln 2 in two parts. The high part has so few bits that its product with a small integer is exact.
+    // ln 2 in two parts. The product of the short high part with a small integer is exact.
     const LN_2_LOW: f32 = -2.12194440e-4;
     const LN_2_HIGH: f32 = 0.693359375;
 
@@ -102,7 +95,7 @@ fn ln(x: f32) -> f32 {
     let bits = x.to_bits();
     let m = f32::from_bits(bits & 0x007f_ffff | 0x3f00_0000);
     let e = ((bits >> 23) as i32 - 126) as f32;
-    // For m below sqrt(1/2) use 2m and e - 1 instead: 1 + t is that m, and the polynomial needs it near 1.
+    // For m below sqrt(1/2), use 2m and e - 1, because the polynomial needs 1 + t near 1.
     let below = m < std::f32::consts::FRAC_1_SQRT_2;
     let e = if below { e - 1.0 } else { e };
     let t = if below { (m - 1.0) + m } else { m - 1.0 };
@@ -125,8 +118,7 @@ fn ln(x: f32) -> f32 {
 fn sin_cos(angle: f32) -> (f32, f32) {
     const FOUR_OVER_PI: f32 = 1.27323954473516;
 
-    // Subtract the nearest multiple j of pi/4 with j even, so that x lies in [-pi/4, pi/4]. pi/4 is split into three
-    // parts, of which the first two multiply j exactly.
+    // Subtract the nearest even multiple j of pi/4. Of the three parts of pi/4, the first two multiply j exactly.
     let j = ((angle * FOUR_OVER_PI) as i32 + 1) & !1;
     let y = j as f32;
     let mut x = mul_add(y, -0.78515625, angle);

@@ -1,5 +1,4 @@
-//! CIFAR-10 in its authors' binary version for C programs: files of 3073-byte records, each a label and 32 × 32
-//! pixels, first all red, then all green, then all blue values.
+//! CIFAR-10's binary files: records of a label and 32 × 32 pixels, first all red, then green, then blue values.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ const TRAIN: [&str; 5] =
     ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 const TEST: [&str; 1] = ["test_batch.bin"];
 
-/// Finds the folder that contains any of the files, or of the Python version's files.
+/// Finds the folder with any of the files, or with any file of the Python version.
 fn folder_in(root: &Path) -> Option<PathBuf> {
     let folders = [root.join("cifar-10-batches-bin"), root.to_path_buf(), root.join("cifar-10-batches-py")];
     let has_any = |folder: &PathBuf| {
@@ -26,7 +25,6 @@ fn folder_in(root: &Path) -> Option<PathBuf> {
     folders.into_iter().find(has_any)
 }
 
-/// The Python version's files have no extension.
 fn python_version(file: &str) -> &str {
     file.trim_end_matches(".bin")
 }
@@ -62,7 +60,6 @@ pub(super) fn read(root: &Path, train: bool) -> Result<Images> {
     Ok(Images::new("CIFAR-10", &CLASSES, SHAPE, len, source))
 }
 
-/// Returns an error if the folder contains the files only as their original archive.
 pub(super) fn check_unpacked(root: &Path) -> Result<()> {
     let archive = root.join(PACKED);
     match archive.exists() {

@@ -1,5 +1,4 @@
-//! The IDX files of MNIST and of datasets in the same format: a header of big-endian 32-bit integers, then one byte
-//! per element.
+//! IDX files (MNIST and similar datasets): a header of big-endian 32-bit integers, then one byte per element.
 //!
 //! ```text
 //! images   0x00000803  how many  rows  columns   then a byte for each pixel
@@ -13,10 +12,9 @@ use std::sync::Arc;
 use super::{ImageSource, Images, open_file, read_bytes};
 use crate::error::{Error, Result};
 
-/// A dataset in this format.
 pub(super) struct Set {
     name: &'static str,
-    /// Torchvision's folder for it, which contains a folder called `raw`.
+    /// Torchvision's folder, with a subfolder `raw`.
     folder: &'static str,
     classes: [&'static str; 10],
 }
@@ -44,7 +42,6 @@ pub(super) const MNIST: Set =
 const IMAGES: u32 = 0x0000_0803;
 const LABELS: u32 = 0x0000_0801;
 
-/// The names of the image file and the label file.
 fn files(train: bool) -> [&'static str; 2] {
     match train {
         true => ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"],
@@ -56,8 +53,7 @@ fn packed(path: &Path) -> PathBuf {
     path.with_file_name(format!("{}.gz", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
-/// Finds the folder that contains any of the files, compressed or not. Files directly in `root` do not show which
-/// dataset they belong to.
+/// Finds the folder with any of the files, packed or not. Files directly in `root` do not identify their dataset.
 fn folder_in(root: &Path, set: &Set) -> Option<PathBuf> {
     let has_any = |folder: &PathBuf| {
         let mut paths = [true, false].into_iter().flat_map(files).map(|file| folder.join(file));
@@ -66,7 +62,7 @@ fn folder_in(root: &Path, set: &Set) -> Option<PathBuf> {
     [root.join(set.folder).join("raw"), root.join("raw"), root.to_path_buf()].into_iter().find(has_any)
 }
 
-/// Whether the folder, or its parent if it is called `raw`, has this dataset's name.
+/// Returns whether the folder, or the parent of `raw`, has this dataset's name.
 pub(super) fn is_named(root: &Path, set: &Set) -> bool {
     let path = fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
     let folder = if path.ends_with("raw") { path.parent() } else { Some(path.as_path()) };
@@ -114,13 +110,13 @@ pub(super) fn read(root: &Path, set: &'static Set, train: bool) -> Result<Images
     Ok(Images::new(set.name, &set.classes, [1, rows, columns], count, source))
 }
 
-/// Reads the sizes in a file's header, and the bytes after it.
+/// Returns the sizes in the header, and the data.
 fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<u8>)> {
     if !path.exists() && packed(path).exists() {
         let (packed, tool) = (packed(path), if cfg!(windows) { "an archive manager" } else { "gunzip" });
         return Err(Error::custom(format!("{}: unpack it first, with {tool}", packed.display())));
     }
-    // Read the header first: a file in another format may have any length.
+    // The header comes first: a file in another format may have any length.
     let (mut file, found) = open_file(path)?;
     let header = 4 * (1 + N) as u64;
     let numbers = read_bytes(path, &mut file, header)?;
@@ -140,7 +136,7 @@ fn read_idx<const N: usize>(path: &Path, magic: u32) -> Result<([usize; N], Vec<
         |expected: &str| Error::custom(format!("{}: expected {expected}, found {found}", path.display()));
     let sizes: Option<Vec<u32>> = (1..=N).map(number).collect();
     let sizes = sizes.ok_or_else(|| truncated(&format!("{header} bytes of header alone")))?;
-    // The sizes in a damaged file may be any numbers.
+    // Sizes in a damaged file are arbitrary.
     let elements = sizes.iter().try_fold(1u64, |product, size| product.checked_mul(u64::from(*size)));
     let expected = elements.and_then(|elements| elements.checked_add(header));
     if expected != Some(found) {

@@ -1,7 +1,6 @@
 //! Image datasets: the part of `torchvision.datasets` that the labs need.
 //!
-//! Programs with a `--data DIR` option call [`open`]: it finds CIFAR-10 or Fashion-MNIST in a folder. Without a
-//! folder it generates images, from which there is as much to learn.
+//! [`open`] finds CIFAR-10 or Fashion-MNIST in a folder, or generates images without one.
 //!
 //! ```
 //! use todevice::data::vision;
@@ -36,7 +35,7 @@ use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 use synthetic::Gratings;
 
-/// The conversion of pixels, which are bytes, to samples.
+/// The conversion of pixels (bytes) to samples.
 #[derive(Clone, Debug, Default)]
 pub enum Transform {
     /// u8, unchanged.
@@ -44,8 +43,7 @@ pub enum Transform {
     /// f32 from 0 to 1 (`torchvision.transforms.ToTensor`).
     #[default]
     ToTensor,
-    /// Like `ToTensor`, then subtracts a mean and divides by a standard deviation per channel
-    /// (`torchvision.transforms.Normalize`).
+    /// `ToTensor`, then a normalisation per channel (`torchvision.transforms.Normalize`).
     Normalize {
         /// The mean of each channel.
         mean: Vec<f32>,
@@ -54,9 +52,7 @@ pub enum Transform {
     },
 }
 
-/// Images of one size, with labels. A sample is `(image, label)`: a (channels, height, width) tensor and an i64.
-///
-/// Clones share the pixels.
+/// Images of one size with labels. A sample is a (channels, height, width) tensor and an i64. Clones share pixels.
 #[derive(Clone)]
 pub struct Images {
     name: &'static str,
@@ -64,13 +60,13 @@ pub struct Images {
     shape: [usize; 3],
     len: usize,
     source: ImageSource,
-    /// The value of each byte in each channel; `None` for raw images.
+    /// The value of each byte per channel; `None` for raw images.
     table: Option<Arc<Vec<[f32; 256]>>>,
 }
 
 #[derive(Clone)]
 enum ImageSource {
-    /// All pixels and all labels, from files.
+    /// Read from files.
     #[cfg(not(target_family = "wasm"))]
     Stored { pixels: Arc<Vec<u8>>, labels: Arc<Vec<u8>> },
     /// Generated on request.
@@ -84,7 +80,7 @@ pub struct SyntheticOptions {
     pub len: usize,
     /// (channels, height, width)
     pub shape: [usize; 3],
-    /// Another seed generates other images of the same kind.
+    /// The seed.
     pub seed: u64,
 }
 
@@ -95,31 +91,29 @@ impl Default for SyntheticOptions {
 }
 
 impl Images {
-    /// CIFAR-10, the binary version (`torchvision.datasets.CIFAR10`): 50000 training and 10000 test images in
+    /// Opens CIFAR-10, the binary version (`torchvision.datasets.CIFAR10`): 50000 training and 10000 test images in
     /// colour, 32 × 32. `root` is the folder `cifar-10-batches-bin` or its parent.
     #[cfg(not(target_family = "wasm"))]
     pub fn cifar10(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         cifar::read(root.as_ref(), train)
     }
 
-    /// Fashion-MNIST (`torchvision.datasets.FashionMNIST`): 60000 training and 10000 test images in grey, 28 × 28.
-    /// `root` contains the unpacked files, or torchvision's folders.
+    /// Opens Fashion-MNIST (`torchvision.datasets.FashionMNIST`): 60000 training and 10000 test images in grey, 28 ×
+    /// 28. `root` contains the unpacked files, or torchvision's folders.
     #[cfg(not(target_family = "wasm"))]
     pub fn fashion_mnist(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         idx::read(root.as_ref(), &idx::FASHION_MNIST, train)
     }
 
-    /// MNIST, handwritten digits in the same file format (`torchvision.datasets.MNIST`).
+    /// Opens MNIST, handwritten digits (`torchvision.datasets.MNIST`).
     #[cfg(not(target_family = "wasm"))]
     pub fn mnist(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         idx::read(root.as_ref(), &idx::MNIST, train)
     }
 
-    /// Generates images, which need no files: noisy stripes in five directions and two widths, anywhere in the
-    /// image. Only a pixel's neighbours show which of the ten classes it belongs to, so a network that looks at
-    /// neighbourhoods learns them quickly, and one that weights each pixel separately does not.
-    ///
-    /// Image `i` is always the same for a given seed; its class is `i % 10`.
+    /// Generates noisy stripes of five directions and two widths, anywhere in the image. Only neighbouring pixels show
+    /// the class, so convolutions learn it quickly, and a linear model does not. Image `i` of a seed has class `i %
+    /// 10`.
     pub fn synthetic(options: SyntheticOptions) -> Result<Images> {
         let SyntheticOptions { len, shape, seed } = options;
         if shape.contains(&0) || shape.iter().any(|size| *size > 4096) {
@@ -165,22 +159,21 @@ impl Images {
         Ok(Images { table: Some(Arc::new(mean.into_iter().zip(std).map(values).collect())), ..self })
     }
 
-    /// "CIFAR-10", "Fashion-MNIST", "MNIST" or "synthetic".
+    /// Returns "CIFAR-10", "Fashion-MNIST", "MNIST" or "synthetic".
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The name of each label.
+    /// Returns the name of each label.
     pub fn classes(&self) -> &'static [&'static str] {
         self.classes
     }
 
-    /// (channels, height, width)
+    /// Returns (channels, height, width).
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// Writes an image's pixels to `out` and returns its label.
     fn sample(&self, index: usize, out: &mut [u8]) -> Result<i64> {
         if index >= self.len {
             let index = i64::try_from(index).unwrap_or(i64::MAX);
@@ -196,7 +189,6 @@ impl Images {
         }
     }
 
-    /// Collects images in one tensor, and their labels.
     fn samples(&self, indices: &[usize]) -> Result<(Tensor, Vec<i64>)> {
         let elements: usize = self.shape.iter().product();
         let mut pixels = reserve(indices.len() * elements)?;
@@ -229,7 +221,7 @@ impl Dataset for Images {
         Ok((images.get(0)?, labels[0]))
     }
 
-    /// Writes all images directly into the batch, instead of stacking single ones.
+    /// Writes images directly into the batch, without stacking.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Images>> {
         if indices.is_empty() {
             return Err(DataError::EmptyBatch.into());
@@ -248,9 +240,9 @@ pub struct Sets {
     pub test: Images,
 }
 
-/// Opens the CIFAR-10, Fashion-MNIST or MNIST images in a folder. Without a folder it generates 2000 images, and
-/// 500 for testing. Fashion-MNIST and MNIST have the same file names: the files are taken for MNIST if their
-/// folder, or the parent of their `raw` folder, has that name.
+/// Opens the CIFAR-10, Fashion-MNIST or MNIST images in a folder; without a folder, generates 2000 training and 500
+/// test images. Fashion-MNIST and MNIST share file names: the files are MNIST's if their folder, or the parent of their
+/// `raw` folder, has that name.
 pub fn open(folder: Option<&Path>) -> Result<Sets> {
     match folder {
         None => {
@@ -301,8 +293,7 @@ fn in_folder(folder: &Path) -> Result<Sets> {
     )))
 }
 
-/// Opens a file and returns its length. Anything but a regular file, such as a pipe, is an error: it might never
-/// return data.
+/// Opens a file and returns its length. Anything but a regular file is an error: a pipe might never return data.
 #[cfg(not(target_family = "wasm"))]
 fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::custom(format!("{}: {error}", path.display()));
@@ -313,7 +304,6 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
     Ok((File::open(path).map_err(failed)?, metadata.len()))
 }
 
-/// Reads `len` bytes, or all that are left.
 #[cfg(not(target_family = "wasm"))]
 fn read_bytes(path: &Path, file: &mut File, len: u64) -> Result<Vec<u8>> {
     let mut bytes = reserve(usize::try_from(len).unwrap_or(usize::MAX))?;

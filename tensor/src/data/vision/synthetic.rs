@@ -1,14 +1,10 @@
-//! Synthetic images of stripes, whose class shows only in the relation of pixels to their neighbours.
-//!
-//! The phase of the stripes is random, so over many images every pixel is bright as often as dark, whatever the
-//! class: no weights of single pixels can tell the classes apart. The classes differ in the direction and width of
-//! the stripes, which a few small filters detect anywhere in the image.
+//! Images of stripes with a random phase: every pixel is equally bright in all classes, so no weights of single pixels
+//! separate them. Classes differ in direction and width, which a few small filters detect anywhere.
 
 use std::f32::consts::{PI, TAU};
 
 use crate::random::philox_fill;
 
-/// Five directions of narrow stripes, five of wide ones.
 pub(super) const CLASSES: [&str; 10] = [
     "narrow 0°",
     "narrow 36°",
@@ -22,16 +18,16 @@ pub(super) const CLASSES: [&str; 10] = [
     "wide 144°",
 ];
 
-/// The wavelength of the stripes in pixels, narrow and wide.
+/// Wavelengths in pixels, narrow and wide.
 const WAVELENGTHS: [f32; 2] = [4.0, 8.0];
 
-/// The maximum deviation of a direction: a tenth of the angle between neighbouring directions.
+/// The maximum deviation of a direction: a tenth of the angle between directions.
 const TILT: f32 = PI / 50.0;
 
-/// The range of random numbers reserved for each image.
+/// The span of Philox counters per image.
 const NUMBERS_OF_AN_IMAGE: u64 = 1 << 32;
 
-/// The random numbers used for an image's stripes: direction, phase, contrast, brightness and position (2).
+/// Direction, phase, contrast, brightness and position (2).
 const NUMBERS_OF_STRIPES: usize = 6;
 
 #[derive(Clone, Copy)]
@@ -50,7 +46,7 @@ impl Gratings {
         let first = (index as u64).wrapping_mul(NUMBERS_OF_AN_IMAGE).wrapping_add(1);
         philox_fill(self.seed, first, &mut numbers);
         let mut numbers = numbers.into_iter();
-        let mut bits = || numbers.next().unwrap_or_default(); // There are enough of them.
+        let mut bits = || numbers.next().unwrap_or_default(); // Enough by construction.
         let mut between =
             |low: f32, high: f32| low + (high - low) * ((bits() >> 8) as f32 / (1 << 24) as f32);
 
@@ -58,7 +54,7 @@ impl Gratings {
         let wavelength = WAVELENGTHS[class / 5];
         let (across, down) = (TAU / wavelength * libm::cosf(angle), TAU / wavelength * libm::sinf(angle));
         let (phase, contrast, brightness) = (between(0.0, TAU), between(0.2, 0.4), between(0.4, 0.6));
-        // The stripes fade out around a centre that is not near the edge.
+        // Stripes fade out around a centre away from the edges.
         let (y, x) = (between(0.3, 0.7) * height as f32, between(0.3, 0.7) * width as f32);
         let radius = 0.6 * height.max(width) as f32;
         let strengths: Vec<f32> = (0..channels).map(|_| between(0.5, 1.0) * contrast).collect();
@@ -70,12 +66,12 @@ impl Gratings {
                 fading * libm::sinf(across * dx + down * dy + phase)
             })
             .collect();
-        // Each 32-bit random number provides one byte of noise for each of four pixels.
+        // Each 32-bit number is one byte of noise for each of four pixels.
         for (of_channel, strength) in out.chunks_mut(pixels).zip(strengths) {
             for (pixels, stripes) in of_channel.chunks_mut(4).zip(stripes.chunks(4)) {
                 for ((pixel, stripe), noise) in pixels.iter_mut().zip(stripes).zip(bits().to_le_bytes()) {
                     let noise = (f32::from(noise) - 127.5) / 255.0 * 0.4;
-                    *pixel = ((brightness + strength * stripe + noise) * 255.0) as u8; // The cast saturates to 0..=255.
+                    *pixel = ((brightness + strength * stripe + noise) * 255.0) as u8; // Saturates to 0..=255.
                 }
             }
         }

@@ -1,18 +1,15 @@
-//! The arguments of a compiled kernel, and the sizes of its grid and blocks.
-
 use smallvec::{SmallVec, smallvec};
 
 use crate::tensor::Tensor;
 
-/// An argument of a kernel: a tensor, of which it gets the address, or a number, which it gets in the type of its
-/// parameter.
+/// An argument of a kernel: a tensor, passed as its address, or a number, passed in the type of its parameter.
 #[derive(Clone, Copy)]
 pub enum KernelArgument<'a> {
     /// A contiguous tensor on the kernel's device.
     Tensor(&'a Tensor),
-    /// A number for a parameter of any integer or floating-point type.
+    /// A number for any integer or floating-point parameter.
     Int(i128),
-    /// A number for a `float` or a `double`.
+    /// A number for a `float` or `double` parameter.
     Float(f64),
 }
 
@@ -83,7 +80,7 @@ macro_rules! tuples {
 }
 tuples!(A B C D E F G H I J K L);
 
-/// The size of a grid in blocks, or of a block in threads (`dim3`): a number, or up to three.
+/// The size of a grid in blocks, or of a block in threads (`dim3`): one to three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim3([u32; 3]);
 
@@ -93,7 +90,7 @@ impl Dim3 {
     }
 }
 
-/// A size that no device launches becomes 0, which none launches either.
+/// A size outside u32 becomes 0, which no device launches.
 macro_rules! sizes {
     ($($Int:ident)+) => {
         $(impl From<$Int> for Dim3 {

@@ -1,14 +1,11 @@
-//! The errors of kernels that the program compiles itself.
-
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Refusal;
 
-/// An error in compiling or launching a kernel of the program's own
-/// ([`cuda::compile_kernel`](crate::cuda::compile_kernel)).
+/// An error in compiling or launching a kernel with [`cuda::compile_kernel`](crate::cuda::compile_kernel).
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum KernelError {
     #[error("named symbol not found: the text has no __global__ function `{name}`{}", match &.others[..] {
         [] => ", and no other".to_string(),

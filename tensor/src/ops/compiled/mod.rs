@@ -1,4 +1,4 @@
-//! Kernels of the program's own, compiled while it runs (`torch.cuda._compile_kernel`).
+//! Kernels that a program compiles at run time (`torch.cuda._compile_kernel`).
 
 mod arguments;
 pub(crate) mod error;
@@ -22,10 +22,10 @@ pub use arguments::{Dim3, KernelArgument, KernelArguments};
 use error::KernelError;
 use signature::{ParameterKind, SignatureParameter};
 
-/// The most shared memory that a block may ask for at its launch, in bytes.
+/// The most dynamic shared memory per block, in bytes.
 const MOST_SHARED: usize = 48 << 10;
 
-/// A kernel that the program has compiled itself, for one device. [`compile_kernel`] makes it.
+/// A kernel that [`compile_kernel`] compiled for one device.
 pub struct CompiledKernel {
     cuda: Arc<Cuda>,
     device: usize,
@@ -36,9 +36,9 @@ pub struct CompiledKernel {
 
 /// Compiles a `__global__` function of CUDA C++ for the current device (`torch.cuda._compile_kernel`).
 ///
-/// On a real GPU NVRTC compiles it, with `--fmad=false`: no product and sum are fused unless the text says so, as in the
-/// kernels of this crate. A simulated GPU has no compiler; [`set_kernel_interpreter`] hands one over. Parameters are
-/// pointers and numbers of built-in types. Unlike in PyTorch, a number is passed in the type of its parameter.
+/// On a real GPU, NVRTC compiles it with `--fmad=false`, like the kernels of this crate: products and sums are only
+/// fused where the source does so. A simulated GPU has no compiler and needs [`set_kernel_interpreter`]. Parameters are
+/// pointers and numbers of built-in types. Unlike in PyTorch, each number is passed in the type of its parameter.
 ///
 /// ```no_run
 /// use todevice::prelude::*;
@@ -61,7 +61,7 @@ pub struct CompiledKernel {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error if the text does not compile, or has no such kernel.
+/// Errors if the source does not compile or has no such kernel.
 #[track_caller]
 pub fn compile_kernel(source: &str, name: &str) -> Result<CompiledKernel> {
     let _scope = enter_uncharged("compile_kernel")?;
@@ -70,20 +70,19 @@ pub fn compile_kernel(source: &str, name: &str) -> Result<CompiledKernel> {
     let parameters = signature::parameters(source, name)?;
     let sizes: Vec<usize> = parameters.iter().map(|parameter| parameter.kind.size()).collect();
     let id = cuda.compile(device, &KernelSource { text: source, name, parameters: &sizes })?;
-    // Traces and reports name it after it is gone, and a program compiles few.
+    // Leaked, because traces and reports show the name after the kernel is gone. A program compiles few kernels.
     let name = Box::leak(name.to_owned().into_boxed_str());
     Ok(CompiledKernel { cuda, device, id, name, parameters })
 }
 
-/// Sets the interpreter with which the simulated GPUs of this machine compile kernels and run them. A real GPU has no
-/// use for it. Returns an error on a machine without a GPU.
+/// Sets the interpreter that compiles and runs kernels on the simulated GPUs. Errors on a machine without a GPU.
 pub fn set_kernel_interpreter(interpreter: Arc<dyn KernelInterpreter>) -> Result<()> {
     of_machine()?.set_interpreter(interpreter);
     Ok(())
 }
 
 impl CompiledKernel {
-    /// The name of its function.
+    /// Returns the name of the `__global__` function.
     pub fn name(&self) -> &str {
         self.name
     }
@@ -91,10 +90,10 @@ impl CompiledKernel {
     /// Queues a launch of `grid` blocks of `block` threads on the current stream, each block with `shared_mem` bytes of
     /// dynamic shared memory (`kernel(grid=…, block=…, args=…, shared_mem=…)`).
     ///
-    /// Sizes are a number, or up to three. Arguments are tensors and numbers, in a tuple. A tensor behind a pointer that
-    /// is not to `const` counts as written to. As for all work of a GPU, an error of the kernel itself comes later.
+    /// Arguments are tensors and numbers, in a tuple. A tensor behind a pointer to non-`const` counts as written to. An
+    /// error inside the kernel is reported later, as for all GPU work.
     ///
-    /// Returns an error if an argument does not fit its parameter, or no device could launch it so.
+    /// Errors if an argument does not fit its parameter, or if no device could launch such a grid.
     #[track_caller]
     pub fn launch<'a>(
         &self,
@@ -147,7 +146,6 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// An argument in the type of its parameter.
     fn passed(
         &self,
         index: usize,
@@ -196,7 +194,6 @@ impl CompiledKernel {
         Err(KernelError::ArgumentType { kernel, index, parameter: text(), given }.into())
     }
 
-    /// Refuses a tensor that the kernel cannot work on.
     fn check(
         &self,
         index: usize,
@@ -206,7 +203,7 @@ impl CompiledKernel {
     ) -> Result<()> {
         let (kernel, text) = (self.name, || parameter.text.clone());
         let compiled = Device::Cuda { index: self.device, machine: self.cuda.machine() };
-        // A bool is a byte of 0 or 1.
+        // A bool is stored as a byte, 0 or 1.
         let found = tensor.dtype();
         let fits = |expected| found == expected || (found == DType::Bool && expected == DType::U8);
         Err(match (tensor.device(), element) {

@@ -1,24 +1,19 @@
-//! The parameters of a `__global__` function, read from the text of the program.
-//!
-//! CUDA's driver copies as many bytes for a parameter as the compiled kernel declares, so every argument must be of its
-//! type. The driver does not tell the types, and neither needs a reader a second place to declare them: the text has
-//! them.
+//! The parameters of a `__global__` function, parsed from its source. The driver copies as many bytes for each
+//! parameter as the compiled kernel declares, and does not tell their types.
 
 use super::error::KernelError;
 use crate::dtype::DType;
 
-/// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SignatureParameter {
-    /// As it is written: `const float *x`.
+    /// The declaration as written: `const float *x`.
     pub(super) text: String,
     pub(super) kind: ParameterKind,
 }
 
-/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterKind {
-    /// A pointer; `None` stands for elements of another type than those of tensors.
+    /// A pointer. `None` means that no dtype has such elements.
     Pointer {
         element: Option<DType>,
         is_const: bool,
@@ -32,7 +27,6 @@ pub(super) enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// Its size in bytes.
     pub(super) fn size(self) -> usize {
         match self {
             ParameterKind::Pointer { .. } | ParameterKind::F64 => 8,
@@ -42,7 +36,6 @@ impl ParameterKind {
     }
 }
 
-/// The parameters of the kernel of that name.
 pub(super) fn parameters(text: &str, name: &str) -> Result<Vec<SignatureParameter>, KernelError> {
     let tokens = tokens(text);
     let (mut found, mut others): (Vec<Vec<Vec<&str>>>, Vec<String>) = (Vec::new(), Vec::new());
@@ -75,13 +68,13 @@ fn parameter(kernel: &str, index: usize, words: &[&str]) -> Result<SignaturePara
     }
 }
 
-/// The name of the function that is declared after `__global__`, and the position of its parameters' parenthesis.
+/// Returns the name of the function declared after `__global__`, and the position of its opening parenthesis.
 fn name_of<'a>(tokens: &[&'a str], at: usize) -> Option<(&'a str, usize)> {
     let mut at = at + 1;
     loop {
         match *tokens.get(at)? {
             ";" | "{" | "}" => return None,
-            // `__launch_bounds__(256)` stands before the name.
+            // `__launch_bounds__(256)` comes before the name.
             "(" if tokens[at - 1].starts_with("__") && tokens[at - 1].ends_with("__") => {
                 at += length(&tokens[at..])
             }
@@ -91,13 +84,11 @@ fn name_of<'a>(tokens: &[&'a str], at: usize) -> Option<(&'a str, usize)> {
     }
 }
 
-/// Whether the declaration that these tokens lead to began with `template`.
 fn begins_with_template(before: &[&str]) -> bool {
     let begin = before.iter().rposition(|token| [";", "}"].contains(token)).map_or(0, |end| end + 1);
     before[begin..].contains(&"template")
 }
 
-/// The number of tokens from an opening parenthesis to its end.
 fn length(tokens: &[&str]) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate() {
@@ -109,7 +100,6 @@ fn length(tokens: &[&str]) -> usize {
     tokens.len()
 }
 
-/// The lists of tokens between the commas of a parenthesis.
 fn lists<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
     let inside = &tokens[1..length(tokens).saturating_sub(1).max(1)];
     let lists: Vec<Vec<&str>> = inside.split(|token| *token == ",").map(<[&str]>::to_vec).collect();
@@ -119,7 +109,7 @@ fn lists<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
     }
 }
 
-/// The type of a parameter from its tokens, if arguments of it can be passed.
+/// Returns the type of a parameter, or `None` if no argument of that type can be passed.
 fn kind(words: &[&str]) -> Option<ParameterKind> {
     const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__restrict", "__grid_constant__"];
     let end = words.iter().position(|word| ["*", "[", "&"].contains(word));
@@ -144,7 +134,6 @@ fn kind(words: &[&str]) -> Option<ParameterKind> {
     }
 }
 
-/// The built-in type of that name.
 fn number(words: &[&str]) -> Option<ParameterKind> {
     let int = |bytes, is_signed| Some(ParameterKind::Int { bytes, is_signed });
     match words {
@@ -174,7 +163,6 @@ fn number(words: &[&str]) -> Option<ParameterKind> {
     int(bytes, !words.contains(&"unsigned"))
 }
 
-/// The dtype of tensors with such elements.
 fn element(words: &[&str]) -> Option<DType> {
     match words {
         ["bool"] => Some(DType::Bool),
@@ -191,7 +179,7 @@ fn element(words: &[&str]) -> Option<DType> {
     }
 }
 
-/// The words and signs of a text, without comments, strings and the preprocessor's lines.
+/// Splits a source into words and signs, without comments, strings and preprocessor lines.
 fn tokens(text: &str) -> Vec<&str> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -218,7 +206,6 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// The length of a preprocessor's line, which goes on after a backslash.
 fn directive(text: &str) -> usize {
     let mut length = 0;
     for line in text.split_inclusive('\n') {
@@ -230,7 +217,6 @@ fn directive(text: &str) -> usize {
     length
 }
 
-/// The length of a string or character.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

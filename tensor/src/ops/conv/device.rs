@@ -1,4 +1,4 @@
-//! Convolution on a device: with cuDNN, or without it as matrix products of the columns that the kernel covers.
+//! Convolution on a device: with cuDNN, or as matrix products on im2col columns.
 
 use super::kernels;
 use crate::backends::{are_deterministic_algorithms_enabled, cudnn};
@@ -44,8 +44,7 @@ pub(super) fn pass(
     Ok(memory.cuda().convolution(memory.current_stream(), conv, choice)?)
 }
 
-/// Handles one image at a time, as PyTorch does (`slow_conv2d`): writes out all that the kernel covers as columns, then
-/// computes one product per group.
+/// Handles one image at a time, as PyTorch does (`slow_conv2d`): im2col, then one matrix product per group.
 fn without_cudnn(which: ConvPass, shape: &ConvShape, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
     let &ConvShape { n, c, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();

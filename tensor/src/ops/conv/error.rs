@@ -1,5 +1,3 @@
-//! The errors of convolutions.
-
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;
@@ -8,7 +6,7 @@ use crate::error::tensor::tensor_type;
 /// An error of a convolution.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ConvError {
     #[error("Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: {sizes:?}")]
     Input { sizes: Vec<usize> },
@@ -42,7 +40,7 @@ pub enum ConvError {
     Kernel { padded: [usize; 2], kernel: [usize; 2] },
     #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
     EmptyImage { input: Vec<usize> },
-    /// In PyTorch's words, the type of a tensor includes its device.
+    /// PyTorch's tensor type includes the device.
     #[error("Input type ({}) and {what} type ({}) should be the same{}", tensor_type(*.input), tensor_type(*.other), match .input.0 {
         DeviceType::Cpu => format!(" or input should be a MKLDNN tensor and {what} is a dense tensor"),
         DeviceType::Cuda => String::new(),

@@ -1,5 +1,4 @@
-//! The kernels of a convolution without cuDNN: im2col, which writes the covered elements out as columns, and its
-//! reverse.
+//! The kernels of a convolution without cuDNN: im2col and col2im.
 
 use std::ops::Add;
 
@@ -14,18 +13,16 @@ use crate::ops::pool::{Grid, Windows};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Padding
-/// becomes zeros.
+/// Writes an image (c, h, w), padded with zeros, as columns, one per output position: (c·r·s, p·q).
 pub(super) fn im2col(shape: &ConvShape, image: &Tensor, columns: &Tensor) -> Result<()> {
     launch(IM2COL.of(columns.dtype())?, [image], [columns], cast_slice(&[grid(shape)]), &[])
 }
 
-/// Sums, for each element of an image, the elements of the columns that it would have been copied to.
+/// Adds the elements of the columns to the image elements that im2col would read them from.
 pub(super) fn col2im(shape: &ConvShape, columns: &Tensor, image: &Tensor) -> Result<()> {
     launch(COL2IM.of(image.dtype())?, [columns], [image], cast_slice(&[grid(shape)]), &[])
 }
 
-/// The kernel's windows on the image, one for each position.
 fn grid(shape: &ConvShape) -> Grid {
     let ConvShape { h, w, r, s, stride, padding, dilation, .. } = *shape;
     let along = |i: usize, size: usize, kernel: usize| Windows {

@@ -1,5 +1,3 @@
-//! Convolution of images.
-
 mod device;
 pub(crate) mod error;
 mod kernels;
@@ -35,23 +33,22 @@ operations! {
         .autocast(CastPolicy::LowerPrecision);
 }
 
-/// The keyword arguments of `torch.nn.Conv2d`. The first four are also those of [`Tensor::conv2d`].
+/// The keyword arguments of `torch.nn.Conv2d`. [`Tensor::conv2d`] uses the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
-    /// How far the kernel moves between neighbouring elements of the output.
+    /// The step of the kernel between neighbouring output elements.
     pub stride: Pair,
     /// The zeros around the image.
     pub padding: Padding,
-    /// The distance between the elements of the kernel on the image.
+    /// The distance on the image between neighbouring kernel elements.
     pub dilation: Pair,
-    /// The number of groups that the channels are split into. Each output channel sees only the input channels of its
-    /// own group.
+    /// The number of channel groups. An output channel depends only on the input channels of its group.
     pub groups: usize,
-    /// Whether a layer learns and adds a bias.
+    /// Whether the layer has a bias.
     pub bias: bool,
-    /// The device on which a layer's weight and bias are created; their random values are drawn there.
+    /// The device of the layer's weight and bias, where their random values are drawn.
     pub device: Device,
-    /// The dtype of a layer's weight and bias.
+    /// The dtype of the layer's weight and bias.
     pub dtype: DType,
 }
 
@@ -72,7 +69,6 @@ impl Default for Conv2dOptions {
 impl Keywords for Conv2dOptions {}
 
 impl Conv2dOptions {
-    /// Refuses the options that only a layer has, because it creates a weight and a bias.
     fn check_without_layer(&self) -> Result<()> {
         let plain = Conv2dOptions::default();
         let option = match () {
@@ -85,15 +81,15 @@ impl Conv2dOptions {
     }
 }
 
-/// The zeros around an image. `1.into()` is one on each side; `(1, 2).into()` is one above and below, and two on the
-/// left and right.
+/// The zeros around an image. `1.into()` adds one on each side; `(1, 2).into()` adds one above and below, and two on
+/// the left and right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// The number above and below, and the number on the left and right.
+    /// The rows above and below, and the columns on the left and right.
     Zeros(Pair),
-    /// Enough to keep the size of the image (`'same'`). An odd one goes below or on the right.
+    /// Enough zeros to keep the image's size (`'same'`). An odd one is added below or on the right.
     Same,
-    /// None (`'valid'`).
+    /// No zeros (`'valid'`).
     Valid,
 }
 
@@ -110,8 +106,8 @@ impl From<(usize, usize)> for Padding {
 }
 
 impl Tensor {
-    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of the products
-    /// of the kernel's elements and the image elements that they cover.
+    /// Slides a kernel over images (`torch.nn.functional.conv2d`). Each output element is the sum of products of the
+    /// kernel elements and the image elements under them.
     ///
     /// | | |
     /// | --- | --- |
@@ -139,7 +135,6 @@ impl Tensor {
     }
 }
 
-/// The body of `conv2d`, which is compiled for each way to call it.
 #[track_caller]
 fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
     options.check_without_layer()?;
@@ -165,11 +160,9 @@ fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2d
     })
 }
 
-/// The convolution of an image and a weight, with a bias if there is a third operand.
 struct ConvolutionFunction {
-    /// Zeros added first, below the image and on its right, because no convolution adds zeros on one side only.
+    /// Zeros added first, below and on the right, because a convolution pads both sides alike.
     end_zeros: [usize; 2],
-    /// The convolution computed after that.
     shape: ConvShape,
 }
 
@@ -192,7 +185,7 @@ impl ConvolutionFunction {
             Padding::Zeros(zeros) => (zeros.values(), [0; 2]),
             Padding::Valid => ([0; 2], [0; 2]),
             Padding::Same if stride != [1, 1] => return Err(ConvError::SameStride.into()),
-            // If the number of zeros is odd, the extra one goes at the end.
+            // An odd zero goes at the end.
             Padding::Same => {
                 let total = [
                     dilation[0].saturating_mul(r.saturating_sub(1)),
@@ -244,7 +237,7 @@ impl ConvolutionFunction {
         if x.sizes()[2..].contains(&0) {
             return Err(ConvError::EmptyImage { input: x.sizes().to_vec() }.into());
         }
-        // Before it calls oneDNN, PyTorch checks the types first and the dilation second.
+        // Before a call of oneDNN, PyTorch checks the types first and the dilation second.
         let by_onednn = by_onednn(x, weight, groups);
         if by_onednn {
             check_types(x, weight, bias, by_onednn)?;
@@ -263,15 +256,13 @@ impl ConvolutionFunction {
     }
 }
 
-/// Whether PyTorch uses oneDNN on the host for this convolution; oneDNN has its own error texts. For small images
-/// PyTorch computes floats itself.
+/// Whether PyTorch calls oneDNN, which has its own error texts, on the host. It does not for small f32 images.
 fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     let large = x.sizes()[0] > 1 || x.numel() > 20480 || weight.sizes()[2..].iter().all(|size| *size > 3);
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
-/// Whether PyTorch uses cuDNN for this convolution; cuDNN has its own error texts. It takes bfloat16 from compute
-/// capability 8.0 on.
+/// Whether PyTorch uses cuDNN, which has its own error texts. bfloat16 needs compute capability 8.0.
 fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     if !x.is_cuda() || !cudnn::current().enabled || !cudnn::is_available() {
         return Ok(false);
@@ -280,7 +271,7 @@ fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     Ok(!has_bf16 || gpu::get_device_properties(x.device().index())?.major >= 8)
 }
 
-/// Checks that all have one type, which in PyTorch includes the kind of device.
+/// Checks that all operands have the same tensor type, which in PyTorch includes the device type.
 fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, by_onednn: bool) -> Result<()> {
     let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
     let (input @ (device, dtype), of_weight) = (type_of(x), type_of(weight));
@@ -313,7 +304,7 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, by_onednn: bo
         }
         DeviceType::Cuda => Err(not_implemented("slow_conv2d_cuda", dtype)),
         DeviceType::Cpu if dtype == DType::Bool => Err(not_implemented("slow_conv2d_cpu", dtype)),
-        // PyTorch computes these on the CPU, and only there.
+        // PyTorch convolves integers on the CPU only.
         DeviceType::Cpu => Err(ConvError::Integers { dtype }.into()),
     }
 }
@@ -358,7 +349,7 @@ impl<const N: usize> Function<N> for ConvolutionFunction {
     }
 }
 
-/// One of the three products, on the device of its operands. A bias is added to y only.
+/// Computes one of the three passes on the operands' device. Only y gets a bias.
 fn pass(
     which: ConvPass,
     shape: &ConvShape,
@@ -377,7 +368,7 @@ fn pass(
     }
     HostContext::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
-    // An absent bias is replaced by a read that is ignored.
+    // Without a bias, the third read is ignored.
     access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
         let [a, b, c] = [a, b, c].map(|input| input.dense_bytes(out.dtype()));
         let y = y.dense_bytes(out.dtype());
@@ -386,7 +377,6 @@ fn pass(
     Ok(out)
 }
 
-/// A copy with `zeros` added below the images and on their right.
 fn pad_end(x: &Tensor, zeros: [usize; 2]) -> Result<Tensor> {
     let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
     let out = x.uninit_beside(&[n, c, h + zeros[0], w + zeros[1]], x.dtype())?;

@@ -1,7 +1,5 @@
-//! Activations that have parameters, or that multiply their input by a factor between 0 and 1. Only for floats.
-//!
-//! Each is an entry of [`activations`]: its kernel, the node of its gradient, and the gradient's kernel, whose operands
-//! are the gradient of the result and the input. Both kernels take the parameters after these.
+//! Activations of floats, with parameters or with a factor between 0 and 1. Each is an entry of [`activations`]: its
+//! kernel, its node, and the gradient's kernel, which takes the result's gradient and the input. Parameters come last.
 
 use smallvec::SmallVec;
 
@@ -29,7 +27,7 @@ impl Activation {
         Activation { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
     }
 
-    /// The same operation, computed in another way.
+    /// A second way to compute the same operation.
     const fn called(self, name: &'static str, backward: &'static str) -> Activation {
         let operation = Operation { name, ..self.operation };
         Activation { operation, backward: self.backward.called(backward), ..self }
@@ -72,20 +70,19 @@ macro_rules! activations {
     };
 }
 
-/// How [`Tensor::gelu`] computes the probability: the `approximate` of `torch.nn.functional.gelu`.
+/// How [`Tensor::gelu`] computes Φ: the `approximate` argument of `torch.nn.functional.gelu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
     /// Exactly, with the error function.
     #[default]
     None,
-    /// By the hyperbolic tangent of a polynomial, which differs by up to 0.0005.
+    /// By the tanh of a polynomial, which differs by up to 0.0005.
     Tanh,
 }
 
 impl Tensor {
-    /// `ln(1 + e^(beta · x)) / beta`: a [`relu`](Self::relu) without a kink, positive everywhere. Where `beta · x` is
-    /// above `threshold`, the result is x itself, which is practically the same (`torch.nn.functional.softplus`, whose
-    /// defaults are 1 and 20).
+    /// Computes `ln(1 + e^(beta · x)) / beta`, a smooth [`relu`](Self::relu). Where `beta · x` exceeds `threshold`, the
+    /// result is x, which is practically equal (`torch.nn.functional.softplus`, defaults 1 and 20).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -98,15 +95,14 @@ impl Tensor {
         SOFTPLUS.of(self, &[beta, threshold])
     }
 
-    /// `x · sigmoid(x)`: close to x for large x, close to 0 far below 0, and slightly negative in between
-    /// (`torch.nn.functional.silu`, also called swish).
+    /// Computes `x · sigmoid(x)`, also called swish (`torch.nn.functional.silu`).
     #[track_caller]
     pub fn silu(&self) -> Result<Tensor> {
         SILU.of(self, &[])
     }
 
-    /// x above 0, and `negative_slope · x` below: a [`relu`](Self::relu) that lets some gradient through everywhere
-    /// (`torch.nn.functional.leaky_relu`, whose default is 0.01). The gradient at 0 is `negative_slope`.
+    /// Returns x above 0 and `negative_slope · x` below, so some gradient passes everywhere
+    /// (`torch.nn.functional.leaky_relu`, default 0.01). The gradient at 0 is `negative_slope`.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -119,7 +115,7 @@ impl Tensor {
         LEAKY_RELU.of(self, &[negative_slope])
     }
 
-    /// `x · Φ(x)`: close to x for large x, close to 0 far below 0, and smooth in between (`torch.nn.functional.gelu`).
+    /// Computes `x · Φ(x)`, with the cumulative normal distribution Φ (`torch.nn.functional.gelu`).
     #[track_caller]
     pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
         match approximate {
@@ -142,7 +138,7 @@ activations! {
             if scaled > threshold { grad } else { grad * power / (power + 1.0) }
         }}),
     ).in_f32_on_cuda();
-    // A division, as in PyTorch: far below 0 it is already −0 where the product with the sigmoid is not.
+    // PyTorch divides, too. Far below 0 the quotient is −0 before the product with the sigmoid is.
     SILU: Activation::new(
         row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu"),
         "SiluBackward0",
@@ -186,7 +182,7 @@ activations! {
 const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
 const CUBE: f64 = 0.044715;
 
-/// `ln(1 + x)`. For small x the sum keeps only a part of x, and its logarithm is off by the ratio of the two.
+/// Computes `ln(1 + x)`. For small x the sum rounds x, and the ratio corrects the logarithm.
 #[inline(always)]
 fn log_of_one_and<T: Float>(x: T) -> T {
     let one = T::count(1);

@@ -1,4 +1,4 @@
-//! Arithmetic on two tensors, broadcast to a common shape and promoted to a common dtype.
+//! Arithmetic on two tensors, with broadcasting and type promotion.
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
@@ -13,17 +13,14 @@ use crate::ops::row::{Row, row};
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-/// An operation that computes each element of the result from two.
 pub(super) struct Binary {
     pub(super) operation: Operation,
     kernel: Row,
-    /// The kernel for bools. They are 0 and 1, and stay so: their sum is "or", their product is "and".
+    /// The kernel for bools, which stay 0 and 1: their sum is "or", their product "and".
     bool_kernel: Option<&'static Row>,
-    /// The kernel for a half type and a number that is not rounded to it first.
+    /// The kernel for a half type and a number that is not rounded to it.
     pub(super) by_number: Option<&'static Row>,
-    /// Checks the number of operands that are bools.
     check_bools: Option<fn(usize) -> Result<()>>,
-    /// Whether integers give a floating-point result.
     makes_floats: bool,
     save: fn(&mut Context<2>, [&Tensor; 2]),
     gradients: Gradients,
@@ -50,7 +47,6 @@ impl Binary {
         }
     }
 
-    /// The dtype of the result.
     pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
         if let Some(check) = self.check_bools {
             let b = match b {
@@ -65,9 +61,8 @@ impl Binary {
         }
     }
 
-    /// Computes `a` and `b` in the dtype of `out`. However, when half types are multiplied or divided by a single
-    /// number of another dtype, that number is not rounded to the half type first, as in PyTorch on the host. (On a
-    /// GPU, PyTorch does so if the number is on the host, and then for sums and differences too.)
+    /// Computes `a` and `b` in the dtype of `out`. As in PyTorch on the host, a product or quotient of half types and a
+    /// single number does not round the number. (On a GPU, PyTorch does not round a number of the host, even in sums.)
     fn compute(&self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
         let dtype = out.dtype();
         let a = &a.to(dtype)?;
@@ -102,8 +97,7 @@ impl Function<2> for &'static Binary {
     }
 }
 
-/// The gradients of the maximum or minimum of two. Where both are equal, each gets half; where one is NaN, both get the
-/// whole gradient.
+/// The gradients of a maximum or minimum. Equal operands get half each. If one is NaN, both get the whole gradient.
 fn of_the_chosen(
     saved: &Saved<2>,
     grad: &Tensor,
@@ -118,7 +112,6 @@ fn of_the_chosen(
     ])
 }
 
-/// Runs `op` on a tensor and an operand of any kind.
 #[track_caller]
 pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, a, b) {
@@ -133,7 +126,7 @@ pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<
     }
 }
 
-/// Writes `x · number` to `out`, which has the same sizes and dtype as x (`torch.mul(x, number, out=out)`).
+/// Writes `x · number` to `out`, with x's sizes and dtype (`torch.mul(x, number, out=out)`).
 #[track_caller]
 pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
     let number = Operand::Scalar(Scalar::Float(number));
@@ -146,12 +139,12 @@ pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
     Ok(())
 }
 
-/// Writes `a + b` to a tensor that no program has seen yet, so its version stays the same.
+/// Writes `a + b` to a new tensor, without a new version.
 pub(crate) fn add_into(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     ADD.compute(out, a, b)
 }
 
-/// `x / number` as PyTorch's own operations call it: an overload with another node.
+/// `x / number` as PyTorch calls it internally, with a node of another name.
 #[track_caller]
 pub(crate) fn div_scalar(x: &Tensor, number: i64) -> Result<Tensor> {
     static DIV_SCALAR: Binary =
@@ -167,13 +160,13 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
         return ops::update(&op.operation, target, values, in_place);
     }
     let result = op.result_type(target, other).map_err(|error| ops::refused(&op.operation, target, error))?;
-    // Checked only once it is known that the target may be written to, which PyTorch checks first.
+    // Checked later: PyTorch first checks whether the target may be written to.
     let check = || check_in_place(target, other, result);
     let other = match other {
         Operand::Tensor(tensor) => tensor.clone(),
         Operand::Scalar(_) => other.to_tensor(result)?,
     };
-    // In `x.mul_(&x)` the other operand is the old x as well.
+    // In `x.mul_(&x)`, the other operand is the old x, too.
     let anew = |old: &Tensor| {
         check()?;
         ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
@@ -212,7 +205,7 @@ macro_rules! binary {
 }
 
 binary! {
-    /// `self + other`.
+    /// Computes `self + other`.
     add, add_: ADD = Binary {
         bool_kernel: Some(&MAXIMUM.kernel),
         ..Binary::new(
@@ -222,7 +215,7 @@ binary! {
             |saved, grad| Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone()))),
         )
     };
-    /// `self - other`.
+    /// Computes `self - other`.
     sub, sub_: SUB = Binary {
         check_bools: Some(|bools| match bools {
             0 => Ok(()),
@@ -239,7 +232,7 @@ binary! {
             ]),
         )
     };
-    /// `self * other`.
+    /// Computes `self * other`.
     mul, mul_: MUL = Binary {
         bool_kernel: Some(&MINIMUM.kernel),
         by_number: Some(&MUL_NUMBER),
@@ -256,7 +249,7 @@ binary! {
             },
         )
     };
-    /// `self / other`; a float for integers, too.
+    /// Computes `self / other`. Integers give floats.
     div, div_: DIV = Binary {
         by_number: Some(&DIV_NUMBER),
         makes_floats: true,
@@ -278,14 +271,14 @@ binary! {
             },
         )
     };
-    /// The larger of the two; NaN if either is.
+    /// Returns the larger of two elements, NaN if either is NaN.
     maximum, maximum_: MAXIMUM = Binary::new(
         row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) }),
         "MaximumBackward0",
         |ctx, operands| ctx.save_for_backward(operands),
         |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
     );
-    /// The smaller of the two; NaN if either is.
+    /// Returns the smaller of two elements, NaN if either is NaN.
     minimum, minimum_: MINIMUM = Binary::new(
         row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
         "MinimumBackward0",

@@ -1,5 +1,4 @@
-//! Products and quotients of half types with a number: an f64 that is not rounded to the half type first. PyTorch does
-//! this only for products and quotients.
+//! Products and quotients of half types with an unrounded f64. For sums and differences, PyTorch rounds it.
 
 use super::Operand;
 use super::binary::{Binary, binary};

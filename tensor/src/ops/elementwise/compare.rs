@@ -1,4 +1,4 @@
-//! Comparisons. Their result is a bool tensor without a gradient.
+//! Comparisons, whose bool results have no gradient.
 
 use std::panic::Location;
 
@@ -43,34 +43,34 @@ impl Tensor {
 }
 
 compare! {
-    /// `self == other`, element by element.
+    /// Compares `self == other` element by element.
     eq: EQ = row!("eq", numbers, Cheap, |a: T, b: T| -> u8 { (a == b) as u8 });
-    /// `self != other`. NaN differs from everything, itself included.
+    /// Compares `self != other`. NaN differs from everything, even from NaN.
     ne: NE = row!("ne", numbers, Cheap, |a: T, b: T| -> u8 { (a != b) as u8 });
-    /// `self < other`.
+    /// Compares `self < other`.
     lt: LT = row!("lt", numbers, Cheap, |a: T, b: T| -> u8 { (a < b) as u8 });
-    /// `self <= other`.
+    /// Compares `self <= other`.
     le: LE = row!("le", numbers, Cheap, |a: T, b: T| -> u8 { (a <= b) as u8 });
-    /// `self > other`.
+    /// Compares `self > other`.
     gt: GT = row!("gt", numbers, Cheap, |a: T, b: T| -> u8 { (a > b) as u8 });
-    /// `self >= other`.
+    /// Compares `self >= other`.
     ge: GE = row!("ge", numbers, Cheap, |a: T, b: T| -> u8 { (a >= b) as u8 });
 }
 
 impl Tensor {
-    /// Whether each element is zero or false.
+    /// Tests each element for zero or false.
     #[track_caller]
     pub fn logical_not(&self) -> Result<Tensor> {
         self.eq(0)
     }
 
-    /// Whether each element is NaN.
+    /// Tests each element for NaN.
     #[track_caller]
     pub fn isnan(&self) -> Result<Tensor> {
         self.ne(self)
     }
 
-    /// Whether both tensors have the same shape and the same values (`torch.equal`).
+    /// Returns whether both tensors have the same shape and values (`torch.equal`).
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         let _scope = scope::operation("equal", Location::caller());
@@ -78,12 +78,11 @@ impl Tensor {
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 
-    /// Whether the elements of both tensors, broadcast to one shape, are equal, or finite and no further apart than
-    /// `atol + rtol·|other|` (`torch.isclose`; its defaults are 1e-5 and 1e-8). The result is a bool tensor of that shape.
+    /// Tests whether elements, after broadcasting, are equal, or finite and at most `atol + rtol·|other|` apart
+    /// (`torch.isclose`; its defaults are 1e-5 and 1e-8). NaN is close to nothing. Integers and bools are compared as
+    /// f32, or exactly if both tolerances are 0.
     ///
-    /// NaN is close to nothing. Integers and bools are compared as f32, or exactly if both tolerances are 0.
-    ///
-    /// Errors if the dtypes differ, if the shapes do not broadcast, or if a tolerance is negative.
+    /// Errors if the dtypes differ, the shapes do not broadcast, or a tolerance is negative.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -106,24 +105,23 @@ impl Tensor {
         if rtol == 0.0 && atol == 0.0 {
             return Ok(equal);
         }
-        // Nothing here is recorded, because bools have no gradient.
+        // Not recorded, because bools have no gradient.
         let [x, other] = [in_floats(self)?, in_floats(other)?];
         let difference = x.sub(&other)?.abs()?;
         let allowed = other.mul(rtol)?.abs()?.add(atol)?;
-        // Unequal infinities are not close to anything.
+        // Unequal infinities are not close.
         let close = difference.le(&allowed)?.mul(&difference.lt(f64::INFINITY)?)?;
         close.maximum(&equal)
     }
 
-    /// Whether both tensors, broadcast to one shape, are close everywhere, in the sense of [`isclose`](Self::isclose)
-    /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
+    /// Tests whether all elements are close, as in [`isclose`](Self::isclose) (`torch.allclose`; same defaults).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
         self.isclose(other, rtol, atol)?.all()?.is_nonzero()
     }
 }
 
-/// The elements as floats, whose differences may be negative. Autograd does not see it.
+/// Returns the elements as floats, whose differences may be negative, without recording the conversion.
 #[track_caller]
 fn in_floats(x: &Tensor) -> Result<Tensor> {
     let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::F32 };

@@ -1,5 +1,3 @@
-//! Conversion between dtypes.
-
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
 use crate::cpu::simd::kernel;
@@ -12,9 +10,8 @@ use crate::ops::row::{Row, row, rows};
 
 /// Converts a number to another type, as PyTorch does on the CPU.
 ///
-/// Integers wrap around; the fraction of a float is cut off. C++ leaves the conversion of a float that does not fit the
-/// integer undefined. PyTorch then gives the result of x86, and this crate does so on every computer: NaN and every
-/// out-of-range value become the lowest integer. A float becomes a u8 by way of an i64, so it wraps around as well.
+/// Integers wrap around, and floats lose their fraction. C++ leaves out-of-range floats undefined. As in PyTorch on
+/// x86, NaN and out-of-range values become the lowest integer. A float becomes a u8 through an i64, so it wraps around.
 pub(crate) trait Convert<To> {
     fn convert(self) -> To;
 }
@@ -23,7 +20,7 @@ macro_rules! convert {
     ($($From:ty => [$($To:ty),+];)+) => {$($(
         impl Convert<$To> for $From {
             #[inline(always)]
-            #[allow(clippy::unnecessary_cast)] // From a type to itself.
+            #[allow(clippy::unnecessary_cast)] // For conversions to the same type.
             fn convert(self) -> $To {
                 self as $To
             }
@@ -43,7 +40,7 @@ macro_rules! convert_to_whole {
         impl Convert<$To> for $From {
             #[inline(always)]
             fn convert(self) -> $To {
-                // A power of two, so every floating-point type can represent it.
+                // A power of two is exact in every floating-point type.
                 const END: $From = -(<$To>::MIN as $From);
                 if (-END..END).contains(&self) { self as $To } else { <$To>::MIN }
             }
@@ -58,7 +55,7 @@ convert_to_whole! {
 impl Convert<u8> for f32 {
     #[inline(always)]
     fn convert(self) -> u8 {
-        // Every float outside the range of i32 is a multiple of 256, and so is the lowest i32.
+        // An f32 outside the range of i32 is a multiple of 256, like the lowest i32 that it becomes.
         Convert::<i32>::convert(self) as u8
     }
 }
@@ -70,9 +67,8 @@ impl Convert<u8> for f64 {
     }
 }
 
-/// Declares conversions: `NAME: from to`, and those of half types, each with the f32 conversion it goes through. Half
-/// types are converted to other types as f32, and other types to half types likewise: as in PyTorch, an f64 is rounded
-/// twice.
+/// Declares conversions as `NAME: from to`, and those of half types with the f32 conversion that they use. Half types
+/// convert through f32, as in PyTorch, so an f64 is rounded twice.
 macro_rules! casts {
     ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Half:ident),+; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
         $(static $NAME: KernelDef = row!(@kernel "cast", &[<$From>::DTYPE, <$To>::DTYPE], [In($From), Out($To)], Elements,
@@ -82,7 +78,6 @@ macro_rules! casts {
             }, None);)+
 
         rows! {
-            // Everything but 0 is true.
             TRUTH: row!("truth", numbers, Cheap, |x: T| -> u8 { (x != (0 as T)) as u8 });
             CAST: Row {
                 name: "cast",
@@ -118,7 +113,6 @@ casts! {
     u8 bf16: &U8_TO_F32,
 }
 
-/// The kernel that converts between two dtypes.
 pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
     if to == DType::Bool { TRUTH.of(from) } else { CAST.of_types(&[from, to]) }
 }

@@ -1,12 +1,10 @@
-//! The errors of elementwise operations.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of an elementwise operation.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ElementwiseError {
     #[error("output with shape {output:?} doesn't match the broadcast shape {broadcast:?}")]
     InPlaceBroadcast { output: Vec<usize>, broadcast: Vec<usize> },

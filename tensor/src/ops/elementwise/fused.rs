@@ -1,4 +1,4 @@
-//! Operations that consist of a single kernel: comparisons, and gradients with their own kernel.
+//! Operations of a single kernel: comparisons, and gradients with a kernel.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,6 @@ pub(super) struct FusedOp {
 }
 
 impl FusedOp {
-    /// An operation with the kernel's name.
     pub(super) const fn new(kernel: Row) -> FusedOp {
         FusedOp { operation: Operation::new(kernel.name), kernel }
     }
@@ -26,13 +25,11 @@ impl FusedOp {
         FusedOp { operation: Operation::new(name), ..self }
     }
 
-    /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
     }
 }
 
-/// Runs a kernel on tensors of one size, and on numbers.
 pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<Tensor> {
     let x = tensors[tensors.len() - 1];
     let kernel = kernel.of(x.dtype())?;
@@ -45,14 +42,14 @@ pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<
     Ok(out)
 }
 
-/// A number in the dtype that the tensor's elements are computed in: f32 for half types.
+/// Returns a number in the dtype of the computation: f32 for half types.
 fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
     let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
     check_fits(value.into(), dtype)?;
     number(value.into(), dtype)
 }
 
-/// Declares operations with a kernel each, and the lists `ROWS` and `OPERATIONS` of both.
+/// Declares operations with one kernel each, and the lists `ROWS` and `OPERATIONS`.
 macro_rules! table {
     ($($vis:vis $NAME:ident: $Entry:ident = $entry:expr;)+) => {
         $($vis static $NAME: $Entry = $entry;)+

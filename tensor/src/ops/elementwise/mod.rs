@@ -31,10 +31,10 @@ use crate::ops::plain::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
-/// The second operand of an operation: a tensor or a plain number.
+/// The second operand of an operation: a tensor or a number.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
-    /// A tensor; the shapes are broadcast.
+    /// A tensor, broadcast with the first operand.
     Tensor(&'a Tensor),
     /// A number.
     Scalar(Scalar),
@@ -53,7 +53,6 @@ impl<S: Into<Scalar>> From<S> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    /// The result dtype of this operand and a tensor.
     fn result_type(self, with: &Tensor) -> DType {
         let tensor = |tensor: &Tensor| (tensor.dtype(), tensor.ndim());
         match self {
@@ -62,7 +61,7 @@ impl Operand<'_> {
         }
     }
 
-    /// This operand as a tensor of the given dtype; a number becomes a 0-dim tensor.
+    /// Converts this operand to a tensor of the given dtype. A number becomes a 0-dim tensor.
     fn to_tensor(self, dtype: DType) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => tensor.to(dtype),
@@ -78,7 +77,6 @@ impl Operand<'_> {
     }
 }
 
-/// An uninitialised tensor for the result of two operands.
 #[track_caller]
 fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     let lead = deciding_operand(&[a, b]);
@@ -88,7 +86,6 @@ fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// Refuses an in-place operation whose result does not fit its target in shape or dtype.
 pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
     if shape != target.sizes() {

@@ -1,8 +1,5 @@
-//! The operators `+ - * /` and unary `-`, on tensors, numbers and results, so that `(&a + &b)? * &c` needs only the `?`
-//! that Rust requires.
-//!
-//! Rust does not allow a crate to define an operator between two foreign types, so there is none for two results, or
-//! for a result and a number: unwrap one with `?` first.
+//! The operators `+ - * /` and unary `-`, on tensors, numbers and results, so `(&a + &b)? * &c` needs a single `?`.
+//! Rust allows no operator between two foreign types, so two results, or a result and a number, need a `?` first.
 
 use std::borrow::Borrow;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -125,7 +122,7 @@ operations! {
     RSUB: Operation::new("rsub").node("RsubBackward1");
 }
 
-/// A number minus a tensor, for which PyTorch has its own operation.
+/// A number minus a tensor, a separate operation in PyTorch.
 struct NumberLess {
     number: Tensor,
 }

@@ -1,5 +1,3 @@
-//! Powers of a tensor with a number as the exponent.
-
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::dtype::DType;
@@ -19,7 +17,7 @@ operations! {
 }
 
 impl Tensor {
-    /// `x` to the power of a number. `x.pow(2.0)` is `x * x`.
+    /// Raises `x` to a power. `x.pow(2.0)` is `x * x`.
     #[track_caller]
     pub fn pow(&self, exponent: f64) -> Result<Tensor> {
         ops::apply(PowScalar { exponent }, [self])
@@ -39,7 +37,7 @@ impl Function<1> for PowScalar {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
         let out = || x.uninit_beside(x.sizes(), x.dtype());
-        // As in PyTorch, for which the square root of −0 is −0 and that of −∞ is NaN.
+        // As in PyTorch, where √−0 is −0 and √−∞ is NaN.
         match self.exponent {
             1.0 => return ops::plain::copy_of(x),
             2.0 => return x.square(),
@@ -48,7 +46,7 @@ impl Function<1> for PowScalar {
                 launch(CUBE.of(x.dtype())?, [x], [&out], &[], &[])?;
                 return Ok(out);
             }
-            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // Not for f16, which is computed by `POW`.
+            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // `POW` computes f16.
             0.5 => return x.sqrt(),
             -0.5 => return x.rsqrt(),
             -1.0 => return x.reciprocal(),
@@ -62,7 +60,7 @@ impl Function<1> for PowScalar {
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [x] = saved.tensors()?;
         let grad_x = match self.exponent {
-            0.0 => grad.zeros_like()?, // Also at 0, where n·xⁿ⁻¹ would be 0 · ∞.
+            0.0 => grad.zeros_like()?, // At 0, n·xⁿ⁻¹ would be 0 · ∞.
             n => grad.mul(&x.pow(n - 1.0)?.mul(n)?)?,
         };
         Ok([Some(grad_x)])

@@ -1,4 +1,4 @@
-//! Selecting between values, by a condition or by bounds.
+//! Selection between values, by a condition or by bounds.
 
 use std::panic::Location;
 
@@ -19,14 +19,14 @@ use crate::tensor::Tensor;
 
 impl Tensor {
     /// Takes elements of `on_true` where this bool tensor is true, and of `on_false` elsewhere (`torch.where`; `where`
-    /// is a keyword in Rust).
+    /// is a Rust keyword).
     ///
-    /// Both are tensors or numbers, and all three are broadcast. A number takes the dtype of the other operand, if that
-    /// is a tensor, unless the number is of a higher category: with an integer tensor, 0.5 makes the result f32. Two
-    /// numbers give i64, or f32 if one of them is not an integer.
+    /// Both are tensors or numbers, and all three broadcast. A number takes the dtype of a tensor, unless its category
+    /// is higher: with an integer tensor, 0.5 makes the result f32. Two numbers give i64, or f32 if one is not an
+    /// integer.
     ///
-    /// Errors if this tensor is not of dtype bool (for u8, PyTorch and this crate only warn), if the sizes do not
-    /// broadcast, or if a number is too large for the dtype of the result; in a half type it becomes infinite.
+    /// Errors if this tensor is not a bool tensor (u8 only causes a warning, as in PyTorch), if the sizes do not
+    /// broadcast, or if a number exceeds the dtype of the result. In half types it becomes infinite.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -44,13 +44,12 @@ impl Tensor {
         where_cond(self, on_true.into(), on_false.into())
     }
 
-    /// A copy of this tensor with `value` wherever the bool tensor `mask` is true (`Tensor.masked_fill`).
+    /// Returns a copy with `value` where the bool tensor `mask` is true (`Tensor.masked_fill`).
     ///
-    /// `value` is a number or a 0-dim tensor, and is converted to the dtype of this tensor: 2.5 fills an integer tensor
-    /// with 2. The sizes of this tensor and of the mask are broadcast.
+    /// `value` is a number or a 0-dim tensor: in an integer tensor, 2.5 becomes 2. The tensor and the mask broadcast.
     ///
-    /// Errors if the mask is not of dtype bool, if the sizes do not broadcast, or if the dtype cannot hold the value.
-    /// To check that, the host waits for a value that is on a device, as in PyTorch.
+    /// Errors if the mask is not bool, the sizes do not broadcast, or the dtype cannot hold the value. For this check,
+    /// the host waits for a value on a device, as in PyTorch.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -64,16 +63,14 @@ impl Tensor {
         masked_fill(self, mask, value.into())
     }
 
-    /// [`masked_fill`](Self::masked_fill) in place. The mask is broadcast to the sizes of this tensor.
+    /// Like [`masked_fill`](Self::masked_fill), in place. Only the mask broadcasts.
     #[track_caller]
     pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
         masked_fill_(self, mask, value.into())
     }
 
-    /// Clamps each element to at least `min` and at most `max`. Either may be `None`.
-    ///
-    /// The gradient passes where the element is within the bounds. If both bounds are given and one is NaN, the result
-    /// is NaN.
+    /// Clamps each element to at least `min` and at most `max`. Either may be `None`. Gradients pass within the bounds.
+    /// If both bounds are given and one is NaN, the result is NaN.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -87,7 +84,7 @@ impl Tensor {
         ops::apply(Clamp::new(self, min.number(), max.number())?, [self])
     }
 
-    /// [`clamp`](Self::clamp) in place.
+    /// Like [`clamp`](Self::clamp), in place.
     #[track_caller]
     pub fn clamp_(&self, min: impl Bound, max: impl Bound) -> Result<Tensor> {
         let clamp = Clamp::new(self, min.number(), max.number())
@@ -105,7 +102,7 @@ impl Tensor {
     }
 }
 
-/// A bound of [`Tensor::clamp`]: a number, or `None` for no bound.
+/// A bound of [`Tensor::clamp`]: a number, or `None`.
 pub trait Bound {
     #[doc(hidden)]
     fn number(self) -> Option<Scalar>;
@@ -137,14 +134,14 @@ operations! {
 
 rows! {
     WHERE: row!("where", each, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } });
-    // The comparisons are written so that a NaN element stays NaN.
+    // A NaN element fails both comparisons and stays NaN.
     CLAMP: row!("clamp", numbers, Cheap, |x: T, low: T, high: T| -> T {{
         let x = if x < low { low } else { x };
         if x > high { high } else { x }
     }});
 }
 
-// These take operands of any kind, so they are compiled only once.
+// Not generic, so they are compiled once.
 
 #[track_caller]
 fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -> Result<Tensor> {
@@ -152,11 +149,11 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
         (Operand::Tensor(tensor), other) | (other, Operand::Tensor(tensor)) => other.result_type(tensor),
         (Operand::Scalar(a), Operand::Scalar(b)) => result_type(&[], &[a, b]),
     };
-    // A tensor keeps its dtype here: its conversion is part of the operation.
+    // A tensor keeps its dtype here, because the operation converts it.
     let tensor = |operand: Operand<'_>| match operand {
         Operand::Tensor(tensor) => Ok(tensor.clone()),
         Operand::Scalar(value) => {
-            // For half types, PyTorch accepts a number that is too large.
+            // PyTorch accepts too large numbers for half types.
             if !dtype.is_half() {
                 check_fits(value, dtype)?;
             }
@@ -192,7 +189,7 @@ fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> 
 fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     let operation = masked_fill_operation(value);
     check_mask_device(x, mask)?;
-    // A number is read before anything is written, so it may be part of the target.
+    // Copied before the writes, in case the value is part of the target.
     let own;
     let value = match value {
         Operand::Tensor(number) if number.shares_storage(x) => {
@@ -201,7 +198,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
         }
         other => other,
     };
-    // Checked only once it is known that the target may be written to, which PyTorch checks first.
+    // Checked later: PyTorch first checks whether the target may be written to.
     let checked = || {
         check_mask(mask, value)?;
         check_in_place(x, Operand::Tensor(mask), x.dtype())?;
@@ -220,8 +217,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
     })
 }
 
-/// Fills an expanded tensor wherever any of the elements that share a place is masked. PyTorch does the same, with a
-/// warning.
+/// Fills elements that share memory if any of them is masked. PyTorch does the same, with a warning.
 #[track_caller]
 fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     HostContext::warn_once("masked_fill_ of expanded tensors", || {
@@ -248,7 +244,7 @@ fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
     }
 }
 
-/// Checks the mask's device. PyTorch has its own sentence for a mask on another device.
+/// PyTorch has a special message for a mask on another device.
 #[track_caller]
 fn check_mask_device(x: &Tensor, mask: &Tensor) -> Result<()> {
     let _scope = scope::operation("masked_fill", Location::caller());
@@ -275,7 +271,6 @@ fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The fill value, in the dtype of the filled tensor.
 fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     let number = match value {
         Operand::Scalar(value) => value,
@@ -285,7 +280,6 @@ fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     value.to_tensor(dtype)
 }
 
-/// The first of two values where a condition is true, the second elsewhere.
 struct Where {
     operation: &'static Operation,
 }
@@ -316,7 +310,7 @@ impl Function<3> for Where {
 struct Clamp {
     min: Option<Scalar>,
     max: Option<Scalar>,
-    /// The dtype of the result: that of the elements combined with the bounds.
+    /// The promoted dtype of the elements and the bounds.
     dtype: DType,
 }
 
@@ -331,8 +325,7 @@ impl Clamp {
         Ok(Clamp { min, max, dtype })
     }
 
-    /// If the bounds cross, `max` wins, as in PyTorch. If one of two bounds is NaN, so is the whole result; a single
-    /// bound that is NaN has no effect.
+    /// If the bounds cross, `max` wins, as in PyTorch. If both are given, a NaN makes the whole result NaN.
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
         if let (Some(min), Some(max)) = (self.min, self.max)
             && (min.to_f64().is_nan() || max.to_f64().is_nan())

@@ -1,4 +1,4 @@
-//! Selection along one dimension, broadcast along the others.
+//! Selection along one dimension, with broadcasting along the others.
 
 use super::error::IndexError;
 use super::kernels::REMAINDER;
@@ -16,11 +16,10 @@ operations! {
 }
 
 impl Tensor {
-    /// Like [`gather`](Self::gather), except that both tensors are first broadcast to each other in all dimensions but
-    /// `dim`, and indices wrap around at both ends: −1 is the last entry, and the size is the first again. Without a
-    /// dimension, both are flattened to vectors, and indices do not wrap (`torch.take_along_dim`).
+    /// Like [`gather`](Self::gather), but the tensors broadcast in all dimensions except `dim`, and indices wrap
+    /// around: −1 is the last entry. Without `dim`, both are flattened, and nothing wraps (`torch.take_along_dim`).
     ///
-    /// It applies the positions that [`argmax`](Self::argmax) and similar functions return:
+    /// The positions can come from [`argmax`](Self::argmax):
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -65,7 +64,7 @@ fn take_along(x: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
     x.expand(&signed(&x_sizes))?.gather(dim as i64, &indices)
 }
 
-/// Indices modulo the size, in the range from 0 up to the size.
+/// Reduces indices to the range from 0 up to the size.
 fn remainder(indices: &Tensor, size: usize) -> Result<Tensor> {
     if size == 0 && indices.numel() > 0 {
         return Err(Error::custom("ZeroDivisionError"));

@@ -1,5 +1,3 @@
-//! Embedding: looks up a row of a learned table for each number, for example for each token of a text.
-
 use super::check_index;
 use super::error::IndexError;
 use crate::autograd::{Context, Function, Saved};
@@ -16,9 +14,8 @@ operations! {
 }
 
 impl Tensor {
-    /// Looks up a row of `weight` (rows, columns) for each number in this tensor. The result has the sizes of this
-    /// tensor followed by the columns. Row `padding_idx`, which counts from the end if negative, is not learned: it
-    /// gets no gradient (`torch.nn.functional.embedding`).
+    /// Looks up a row of `weight` for each index: sizes (…) become (…, columns). Row `padding_idx`, counted from the
+    /// end if negative, gets no gradient (`torch.nn.functional.embedding`).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -46,7 +43,7 @@ impl Tensor {
     }
 }
 
-/// The row that is not learned, counted from the first. Like PyTorch, accepts row 0 of an empty table.
+/// Returns the row without gradient, counted from the start. Like PyTorch, accepts row 0 of an empty table.
 pub(crate) fn padding_row(padding_idx: i64, rows: usize) -> Result<usize> {
     let row = if padding_idx < 0 { padding_idx + rows as i64 } else { padding_idx };
     let row = usize::try_from(row).ok().filter(|row| *row < rows.max(1));
@@ -69,7 +66,7 @@ impl Function<2> for EmbeddingFunction {
         weight.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
     }
 
-    /// A row that is looked up several times gets the sum of the gradients.
+    /// A row looked up several times gets the sum of its gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
         let zeros = grad.new_full(saved.input_sizes(0), 0)?;

@@ -1,5 +1,3 @@
-//! The errors of indices.
-
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Refusal;
@@ -8,7 +6,7 @@ use crate::error::tensor::tensor_type;
 /// An error of an index, or of an index tensor.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum IndexError {
     #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
     OutOfBounds { index: i64, dim: usize, size: usize },

@@ -1,5 +1,4 @@
-//! The kernels of indexing. They check every index before they write: on the host a bad index is an error, on a device
-//! a failed assertion.
+//! The indexing kernels, which check every index before any write. On a device, a bad index fails an assertion.
 
 use half::{bf16, f16};
 
@@ -13,8 +12,7 @@ use crate::ops::plain::{dense, reshaped};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Addition that wraps around for integers, as in every other operation, and that rounds every sum of half types,
-/// because the sum is stored between additions.
+/// Addition that wraps around for integers and rounds every sum of half types, because each sum is stored.
 trait Accumulate: bytemuck::Pod {
     fn accumulate(&mut self, other: Self);
 }
@@ -38,7 +36,6 @@ accumulate!(
     u8: u8::wrapping_add
 );
 
-/// The indices as positions in a dimension of `size` entries.
 fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) -> Result<Vec<usize>> {
     let mut positions = reserve(indices.len())?;
     for index in indices {
@@ -50,12 +47,12 @@ fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) ->
     Ok(positions)
 }
 
-/// The tensor in the form that is indexed: contiguous, with a number as a vector of one element.
+/// Makes the tensor contiguous. A 0-dim tensor becomes a vector.
 fn indexed(x: &Tensor) -> Result<Tensor> {
     if x.ndim() == 0 { Ok(reshaped(x, &[1])) } else { dense(x) }
 }
 
-/// A tensor split around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
+/// A tensor split at a dimension: `outer` blocks of `size` entries of `inner` elements.
 struct DimSplit {
     size: usize,
     inner: usize,
@@ -68,9 +65,8 @@ impl DimSplit {
 }
 
 rows! {
-    // The Euclidean remainder of an index: at least 0 and less than the size.
     pub(super) REMAINDER: row!("remainder", [i64], Cheap, |index: T, size: T| -> T { index.rem_euclid(size) });
-    // These take a tensor, an index tensor, and the dimension along which they select.
+    // Inputs, indices, output, and the dimension of the selection.
     INDEX_SELECT: row!("index_select", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_select_twin::<T>);
     INDEX_ADD: row!("index_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_add_twin::<T>);
     GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
@@ -85,7 +81,7 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let (sizes, dim) = (x.layout.sizes(), args.ints[0] as usize);
     let around = DimSplit::new(sizes, dim);
-    // PyTorch uses another function, with its own messages, for the second dimension and for tensors without elements.
+    // PyTorch has another function, with other messages, for dimension 1 and for empty tensors.
     let out_of_range = |index| match dim == 1 || (sizes.len() > 1 && x.layout.numel() == 0) {
         true => IndexError::OutOfData { index, size: around.size },
         false => IndexError::OutOfRange { index, size: around.size },
@@ -121,8 +117,8 @@ fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Calls `visit(position in x, position in index)` for every element of `index`. The first position has the coordinates
-/// of the second, except in dimension `dim`, where it has the index itself.
+/// Calls `visit(position in x, position in index)` for every element of `index`. Both positions have the same
+/// coordinates, except in dimension `dim`, where x's coordinate is the index.
 fn visit_gathered(
     x_sizes: &[usize],
     index_sizes: &[usize],

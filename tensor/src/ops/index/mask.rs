@@ -1,7 +1,5 @@
-//! Selecting elements by a mask, and writing to selected elements.
-//!
-//! The number of selected elements depends on the mask's values, so the host reads the mask and turns it into a list of
-//! indices. On a GPU that waits for all work queued before it, as in PyTorch.
+//! Reads and writes of elements selected by a mask. The number of elements depends on the mask's values, so the host
+//! reads the mask and lists the indices. On a GPU, it waits for all queued work, as in PyTorch.
 
 use std::panic::Location;
 
@@ -30,8 +28,7 @@ operations! {
 }
 
 impl Tensor {
-    /// A vector of the elements where `mask` is true (`torch.masked_select`). The mask and this tensor are broadcast to
-    /// each other.
+    /// Returns a vector of the elements where `mask`, which is broadcast, is true (`torch.masked_select`).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -48,7 +45,7 @@ impl Tensor {
         ops::apply(MaskedSelect, [self, mask])
     }
 
-    /// The indices of the nonzero elements, one row for each (`torch.nonzero`): sizes `[count, dims]`, dtype i64.
+    /// Returns the indices of the nonzero elements (`torch.nonzero`): sizes `[count, dims]`, dtype i64.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -74,7 +71,7 @@ impl Tensor {
 
     /// Writes `values` to the entries that [`index`](Self::index) would read (`x[index] = values`,
     /// `Tensor.index_put_`). `index` is a mask or a tensor of indices. `values` is a number, or a tensor of the same
-    /// dtype that can be broadcast to the entries. If an index occurs twice, its last value wins.
+    /// dtype that broadcasts to the entries. The last value of a repeated index wins.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -91,7 +88,7 @@ impl Tensor {
     }
 }
 
-/// `x[mask]` as an index of rows: the tensor as rows, and the rows that the mask selects.
+/// Converts `x[mask]` to an index of rows: the tensor as rows, and the selected rows.
 pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
     if mask.dtype() == DType::U8 {
         warn_of_bytes(x, mask);
@@ -126,7 +123,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     if broadcast(values.sizes(), &result).ok().as_ref() != Some(&result) {
         return Err(IndexError::PutShape { values: values.sizes().to_vec(), result }.into());
     }
-    // A number is read before anything is written, so it may be part of the target.
+    // Copied before the writes, in case the value is part of the target.
     let values = if is_number && values.shares_storage(x) { values.copy()? } else { values };
     if !is_number && (overlap::is_itself(x, &values) || overlap::check_source(x, &values).is_err()) {
         return Err(TensorError::SourceOverlap.into());
@@ -159,18 +156,16 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     })
 }
 
-/// Whether a tensor of indices is a mask.
 pub(super) fn is_mask(index: &Tensor) -> bool {
     matches!(index.dtype(), DType::Bool | DType::U8)
 }
 
-/// A tensor as rows, and the rows that an index selects.
 struct SelectedRows {
-    /// The number of rows, and the sizes of each.
+    /// The number of rows, then the sizes of a row.
     sizes: Vec<usize>,
-    /// The selected rows, in the order of the index.
+    /// The selected rows, in index order.
     places: Vec<i64>,
-    /// The sizes of the selection: one size for a mask, or the sizes of the index tensor.
+    /// The sizes of the selection: one for a mask, those of the index tensor otherwise.
     chosen: Vec<usize>,
 }
 
@@ -199,7 +194,7 @@ impl SelectedRows {
         Ok(SelectedRows { sizes, chosen: vec![places.len()], places })
     }
 
-    /// Writes an entry to each place in turn: where rows share memory, the last entry wins.
+    /// Writes the entries one by one: where rows share memory, the last entry wins.
     fn put_each(&self, x: &Tensor, index: &Tensor, entries: &Tensor) -> Result<()> {
         let dims = if is_mask(index) { index.ndim() } else { 1 };
         for (entry, place) in (0..).zip(&self.places) {
@@ -215,7 +210,6 @@ impl SelectedRows {
     }
 }
 
-/// Warns that a mask has dtype uint8.
 fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     if (1..=x.ndim()).contains(&mask.ndim()) {
         HostContext::warn_once("byte masks", || {
@@ -225,7 +219,6 @@ fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     }
 }
 
-/// The positions, in logical order, where a mask is true.
 fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
     let bools = mask.to_vec::<bool>()?;
     Ok((0..).zip(bools).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
@@ -234,7 +227,6 @@ fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
 struct MaskedSelect;
 
 impl MaskedSelect {
-    /// The positions of the selected elements, and the sizes that they are selected from.
     fn places(x: &[usize], mask: &Tensor) -> Result<(Tensor, Vec<usize>)> {
         let sizes = broadcast(x, mask.sizes())?;
         let places = chosen(&mask.expand(&signed(&sizes))?)?;
@@ -261,15 +253,14 @@ impl Function<2> for MaskedSelect {
     }
 }
 
-/// A tensor with new entries in some rows. Its second input has an entry for each index.
+/// A tensor with new entries in some rows. The second input has one entry per index.
 #[derive(Clone)]
 struct IndexPut {
-    /// The number of rows, and the sizes of each.
+    /// The number of rows, then the sizes of a row.
     rows: Vec<usize>,
-    /// For each row, whether it gets an entry, and which one.
+    /// For each row, whether it is written, and by which entry.
     is_written: Tensor,
     entry: Tensor,
-    /// For each entry, its row.
     places: Tensor,
 }
 

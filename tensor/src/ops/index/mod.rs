@@ -42,7 +42,7 @@ operations! {
 }
 
 impl Tensor {
-    /// The entries of a dimension listed in a 1-D index tensor, in its order (`torch.index_select`).
+    /// Selects the entries of a dimension listed in a 1-D index tensor (`torch.index_select`).
     #[track_caller]
     pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -62,13 +62,10 @@ impl Tensor {
         ops::apply(IndexSelect { dim }, [self, &index.to(DType::I64)?])
     }
 
-    /// The entries of dimension 0 at the indices in a tensor of any shape (`x[index]`). Negative indices count from the
-    /// end. A 0-dim index returns a view, like [`select`](Self::select).
+    /// Selects entries of dimension 0 by an index tensor of any shape (`x[index]`). Negative indices count from the
+    /// end. A 0-dim index returns a view, like [`select`](Self::select). A bool tensor is a mask over dimensions.
     ///
-    /// A tensor of bools is a mask over the first dimensions, and selects the entries where it is true.
-    ///
-    /// This is the only index operation that accepts an index tensor on the host for a tensor on a device, as PyTorch
-    /// does: the index is copied there.
+    /// As in PyTorch, the index may be on the host. Only [`index_put_`](Self::index_put_) accepts that as well.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -96,13 +93,13 @@ impl Tensor {
         }
         let mut index = index.detach().to((self.device(), DType::I64))?;
         if self.numel() == 0 {
-            // If there is nothing to read, PyTorch does not check the indices either.
+            // PyTorch does not check indices if there is nothing to read.
             index = index.zeros_like()?;
         }
         index_of(self, &index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?)
     }
 
-    /// `out[i][j] = self[index[i][j]][j]` along dimension 0, and likewise along others (`torch.gather`).
+    /// Computes `out[i][j] = self[index[i][j]][j]` along dimension 0, and likewise along others (`torch.gather`).
     #[track_caller]
     pub fn gather(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -113,8 +110,7 @@ impl Tensor {
         ops::apply(Gather { dim }, [self, &index.to(DType::I64)?])
     }
 
-    /// A copy of this tensor with `source` added to the entries of a dimension listed in `index`. An entry listed
-    /// several times gets several additions (`torch.index_add`).
+    /// Adds `source` to a copy's entries of a dimension listed in `index`. Repeated indices add up (`torch.index_add`).
     #[track_caller]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -138,8 +134,7 @@ impl Tensor {
         })
     }
 
-    /// A copy of this tensor with `source` added where [`gather`](Self::gather) with the same index would read
-    /// (`torch.scatter_add`).
+    /// Returns a copy with `source` added where [`gather`](Self::gather) with this index reads (`torch.scatter_add`).
     #[track_caller]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -149,7 +144,7 @@ impl Tensor {
             check_scatter(self, dim, index, source)
                 .map_err(|error| if differ { IndexError::ScatterTypes.into() } else { error })?;
         }
-        // If the source is larger than the index, only the part of the index's size is added.
+        // Of a source larger than the index, only the part of the index's size is added.
         let mut part = source.clone();
         for (dim, size) in index.sizes().iter().enumerate().take(part.ndim()) {
             if part.sizes()[dim] > *size {
@@ -160,24 +155,23 @@ impl Tensor {
     }
 }
 
-/// Checks that a tensor has a dtype for indices. The kernels read i64.
+/// The kernels read i64, so i32 is converted.
 fn check_index(index: &Tensor, error: impl FnOnce() -> IndexError) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error().into()) }
 }
 
-/// The entries of dimension 0 at indices counted from the start.
 #[track_caller]
 fn index_of(x: &Tensor, indices: &Tensor) -> Result<Tensor> {
     ops::apply(Index, [x, indices]).map_err(|error| match error.refusal() {
         Some(&(IndexError::OutOfRange { index, size } | IndexError::OutOfData { index, size })) => {
-            let index = if index < 0 { index - size as i64 } else { index }; // Restore the index as the caller wrote it.
+            let index = if index < 0 { index - size as i64 } else { index }; // As the caller wrote it.
             IndexError::OutOfBounds { index, dim: 0, size }.into()
         }
         _ => error,
     })
 }
 
-/// Refuses indices on another GPU. Indices on the host are copied to the tensor's device.
+/// Refuses indices on another GPU. Those on the host are copied.
 fn check_index_device(x: &Tensor, index: &Tensor) -> Result<()> {
     match index.is_cuda() && index.device() != x.device() {
         true => Err(IndexError::Device { device: x.device() }.into()),
@@ -185,7 +179,6 @@ fn check_index_device(x: &Tensor, index: &Tensor) -> Result<()> {
     }
 }
 
-/// An index of dimension 0, counted from the start.
 fn from_start_of(index: i64, size: usize) -> Result<i64> {
     let from_start = if index < 0 { index + size as i64 } else { index };
     match (0..size as i64).contains(&from_start) {
@@ -194,7 +187,7 @@ fn from_start_of(index: i64, size: usize) -> Result<i64> {
     }
 }
 
-/// The number of dimensions of a tensor, where a number counts as a vector.
+/// The number of dimensions. A 0-dim tensor counts as a vector.
 fn dims(x: &Tensor) -> usize {
     x.ndim().max(1)
 }
@@ -211,7 +204,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
     }
     let source_size = source.sizes().get(dim).copied().unwrap_or(1);
     if indices != source_size {
-        source.size(dim as i64)?; // PyTorch calls it for its error.
+        source.size(dim as i64)?; // For PyTorch's error.
         return Err(IndexError::AddCount { indices, source_size, dim }.into());
     }
     let mut expected = x.sizes().to_vec();
@@ -231,7 +224,7 @@ fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Res
     }
     let mut fits = (0..index.ndim()).all(|other| other == dim || index.sizes()[other] <= x.sizes()[other]);
     for other in 0..index.ndim() {
-        // PyTorch reads the source's sizes until one is too small. A dimension that the source lacks is an error then.
+        // PyTorch reads the source's sizes until one is too small, and errors for a missing dimension.
         fits = fits && (source.ndim() == 0 || index.sizes()[other] <= source.size(other as i64)?);
     }
     if dims(source) != dims(index) {
@@ -328,7 +321,7 @@ impl Function<3> for IndexAdd {
             ctx.save_for_backward([index]);
         }
         if x.dtype() == DType::Bool {
-            // The sum of bools is "or". It is counted in i64, so that no sum wraps around to 0.
+            // The sum of bools is "or". It is counted in i64, so it cannot wrap around to 0.
             let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
@@ -381,7 +374,7 @@ impl Function<3> for ScatterAdd {
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if x.dtype() != source.dtype() {
-            return Err(IndexError::ScatterTypes.into()); // Checked here because autocast may have made the dtypes equal.
+            return Err(IndexError::ScatterTypes.into()); // Autocast may have made the dtypes equal before.
         }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);

@@ -24,7 +24,6 @@ operations! {
     CROSS_ENTROPY_BACKWARD: Operation::new("cross_entropy_backward");
 }
 
-/// A loss of scores of any shape, or the loss of rows inside it.
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
@@ -39,10 +38,9 @@ pub struct CrossEntropyOptions {
     pub weight: Option<Tensor>,
     /// Samples with this target are ignored.
     pub ignore_index: i64,
-    /// How the losses of the samples are combined.
+    /// The reduction of the losses of all samples.
     pub reduction: Reduction,
-    /// The fraction of each target's probability, between 0 and 1, that is spread evenly over all classes. Not for
-    /// `nll_loss`.
+    /// The fraction of each target's probability that spreads evenly over all classes. Not for `nll_loss`.
     pub label_smoothing: f64,
 }
 
@@ -56,11 +54,10 @@ impl Default for CrossEntropyOptions {
 }
 
 impl Tensor {
-    /// How surprised a classifier is by the correct classes: `−log softmax(self)[target]`
-    /// (`torch.nn.functional.cross_entropy`).
+    /// Computes `−log softmax(self)[target]` (`torch.nn.functional.cross_entropy`).
     ///
-    /// `self` holds scores (logits), not probabilities: (classes), (n, classes) or (n, classes, …). `target` holds
-    /// class indices as i64, in the same shape without the classes, or class probabilities in the same shape:
+    /// `self` holds scores (logits) of shape (classes), (n, classes) or (n, classes, …). `target` holds class indices
+    /// as i64, in the same shape without the classes, or class probabilities in the same shape:
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -88,9 +85,8 @@ impl Tensor {
         })
     }
 
-    /// The negative log likelihood of the correct classes, from log-probabilities (`torch.nn.functional.nll_loss`).
-    ///
-    /// The mean is weighted: it is divided by the sum of the weights of the targets.
+    /// Computes the negative log likelihood of the correct classes from log-probabilities
+    /// (`torch.nn.functional.nll_loss`). The mean is divided by the sum of the targets' weights.
     #[track_caller]
     pub fn nll_loss<'a>(&self, target: impl AndOptions<&'a Tensor, CrossEntropyOptions>) -> Result<Tensor> {
         let (target, options) = target.split();
@@ -105,7 +101,7 @@ pub(super) fn classes_dim(scores: &Tensor) -> usize {
     usize::from(scores.ndim() != 1)
 }
 
-/// A loss of scores or log-probabilities of any shape, reduced to rows of one sample each, on which `loss` works.
+/// Reshapes scores or log-probabilities to one row per sample, and applies `loss` to them.
 #[track_caller]
 fn over_rows<F: Function<2>>(
     operation: &'static Operation,
@@ -132,13 +128,13 @@ fn of_rows<F: Function<2>>(
         0 | 1 => vec![],
         _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
     };
-    // PyTorch has one node for single samples and batches and one for images, and reshapes everything else to images.
+    // PyTorch has one node for samples and batches and another for images, to which it reshapes all else.
     let as_given = matches!(scores.ndim(), 1 | 2 | 4);
     let sizes = if as_given { expected.clone() } else { vec![target.numel()] };
     let function = loss(scores, LossRows { options, sizes, images: scores.ndim() > 2 })?;
     target::check(scores, target, weight.as_ref())?;
     let classes = scores.sizes()[classes_dim(scores)];
-    // For any shape, the classes move last, and everything else keeps its order.
+    // The classes move last; the other dimensions keep their order.
     let rows = match scores.ndim() {
         1 => scores.unsqueeze(0)?,
         2 => scores.clone(),
@@ -154,16 +150,14 @@ fn of_rows<F: Function<2>>(
     }
 }
 
-/// The settings of a loss over rows of one sample each.
 struct LossRows {
     options: CrossEntropyOptions,
-    /// The sizes of the losses if they are not reduced.
     sizes: Vec<usize>,
     images: bool,
 }
 
 impl LossRows {
-    /// The loss, or its gradient, with one number for each row; a single number for all rows stays as it is.
+    /// Reshapes unreduced losses, or their gradient, to one number per row.
     fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
         match self.options.reduction {
             Reduction::None => Ok(reshaped(&dense(losses)?, &[losses.numel()])),
@@ -190,10 +184,9 @@ impl Function<2> for NllLoss {
         Ok(out)
     }
 
-    /// Only the log-probability of the correct class counts: its gradient is minus the weight of the class.
+    /// The gradient of the correct class's log-probability is minus the class weight.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        // The options hold the weights too, but reading the saved ones checks that they have not changed since the
-        // forward pass.
+        // The saved weights, unlike those in the options, are checked for changes since the forward pass.
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
         let grad_x = ops::call(&NLL_LOSS_BACKWARD, &[grad, &target], |_| {
@@ -213,8 +206,7 @@ impl Function<2> for CrossEntropy {
         if self.0.images { &CROSS_ENTROPY_2D } else { &CROSS_ENTROPY_OF_ROWS }
     }
 
-    /// Saves the log-probabilities, as PyTorch does, although the scores would suffice: changing the scores in place
-    /// afterwards then does no harm to the gradient.
+    /// Saves the log-probabilities, as PyTorch does, so the scores may change in place before backward.
     fn forward(&self, ctx: &mut Context<2>, [scores, target]: [&Tensor; 2]) -> Result<Tensor> {
         let beside = |sizes: &[usize]| scores.uninit_beside(sizes, scores.dtype());
         let log_probs = beside(scores.sizes())?;
@@ -235,10 +227,9 @@ impl Function<2> for CrossEntropy {
         Ok(out)
     }
 
-    /// The probabilities, minus 1 at the correct class.
+    /// The gradient is the probabilities, minus 1 at the correct class.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        // The options hold the weights too, but reading the saved ones checks that they have not changed since the
-        // forward pass.
+        // The saved weights, unlike those in the options, are checked for changes since the forward pass.
         let [log_probs, target, _, divisor] = saved.optional_tensors()?;
         let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
         let grad_x = ops::call(&CROSS_ENTROPY_BACKWARD, &[grad, &log_probs, &target], |_| {

@@ -1,12 +1,10 @@
-//! The errors of losses.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a loss.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum LossError {
     #[error("Expected 1 or more dimensions (got 0)")]
     Input,
@@ -38,7 +36,7 @@ pub enum LossError {
     Weight { classes: usize, weight: Vec<usize> },
     #[error("only batches of spatial targets supported (3D tensors) but got targets of dimension: {ndim}")]
     SpatialTargets { ndim: usize },
-    // PyTorch does not close this bracket.
+    // PyTorch's text lacks this bracket, too.
     #[error("size mismatch (got input: {input:?} , target: {target:?}")]
     SpatialSizes { input: Vec<usize>, target: Vec<usize> },
     #[error("weight tensor should be defined either for all or no classes")]

@@ -1,5 +1,4 @@
-//! The kernels of the negative log likelihood and of the cross entropy. A target that is not a class is an error on the
-//! host, and a failed assertion on a device.
+//! The kernels of `nll_loss` and `cross_entropy`. A wrong target is an error on the host, an assertion on a device.
 
 use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
@@ -18,7 +17,7 @@ use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
 
 rows! {
-    // These take scores or gradients, targets, class weights, and the options.
+    // Inputs: scores or gradients, targets, class weights.
     NLL_LOSS: row!("nll_loss", floats, [In(T), In(i64), In(T), Out(T), Int, Int], Rows, Cheap, nll_loss_twin::<T>)
         .refused_as("nll_loss_out_frame");
     NLL_LOSS_BACKWARD: row!("nll_loss_backward", floats, [
@@ -35,7 +34,6 @@ rows! {
     ], Indexed, Costly, cross_entropy_backward_twin::<T>).refused_as("cross_entropy");
 }
 
-/// Computes the loss of each row, or the sum or weighted mean of the losses.
 pub(super) fn nll_loss(
     log_probs: &Tensor,
     target: &Tensor,
@@ -68,7 +66,7 @@ fn nll_loss_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Writes the nonzero gradients of the log-probabilities to `grad_x`, which is filled with zeros.
+/// Writes the nonzero gradients of the log-probabilities to `grad_x`, which holds zeros.
 pub(super) fn nll_loss_backward(
     grad: &Tensor,
     target: &Tensor,
@@ -99,7 +97,6 @@ fn nll_loss_backward_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Computes the cross entropy of each row of scores, and the log-probabilities.
 pub(super) fn cross_entropy(
     scores: &Tensor,
     target: &Tensor,
@@ -126,8 +123,7 @@ fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Computes the sum or mean of the losses of all rows, and the divisor of their sum: an f64, since the total weight of
-/// thousands of rows exceeds what a half type can hold.
+/// Computes the sum or mean of the losses, and the divisor of their sum, an f64 because it exceeds the half types.
 pub(super) fn cross_entropy_mean(
     losses: &Tensor,
     target: &Tensor,
@@ -160,7 +156,6 @@ fn cross_entropy_mean_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Computes the gradient of the scores.
 pub(super) fn cross_entropy_backward(
     grad: &Tensor,
     log_probs: &Tensor,
@@ -195,7 +190,7 @@ fn cross_entropy_backward_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// The gradients of a row's scores, treating every class as an incorrect one.
+/// Writes the gradients of a row's scores as if every class were incorrect.
 #[inline(always)]
 fn gradients_of_others<T: Float>(log_probs: &[T], grad: T, out: &mut [T]) {
     for (out, log_prob) in out.iter_mut().zip(log_probs) {
@@ -203,18 +198,16 @@ fn gradients_of_others<T: Float>(log_probs: &[T], grad: T, out: &mut [T]) {
     }
 }
 
-/// The total weight of the rows that are not ignored.
 fn total_weight<T: Float>(targets: &[Option<usize>], weight: impl Fn(usize) -> T) -> Result<T> {
     let weights = targets.iter().map(|class| class.map_or(T::zero(), &weight));
     Ok(sum(&collect(weights, targets.len())?))
 }
 
-/// A sum in the order of the reduction tree.
+/// Sums in the order of the reduction tree.
 fn sum<T: Float>(values: &[T]) -> T {
     tree::all(values, T::zero(), |a, b| a + b)
 }
 
-/// The options as kernel arguments.
 fn numbers(options: &CrossEntropyOptions) -> [i64; 2] {
     [options.ignore_index, options.reduction as i64]
 }
@@ -223,7 +216,7 @@ fn reduction(number: i64) -> Reduction {
     [Reduction::Mean, Reduction::Sum, Reduction::None][number as usize]
 }
 
-/// The target of each row, or `None` if it is ignored.
+/// Returns each row's target, or `None` for an ignored row.
 fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<Option<usize>>> {
     let check = |target: i64| match usize::try_from(target) {
         _ if target == ignore_index => Ok(None),
@@ -238,10 +231,10 @@ fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<O
     Ok(targets)
 }
 
-/// The class weights, or, without any, the number 1 for all classes.
+/// Returns the class weights, or 1 for all classes.
 fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor> {
     match &options.weight {
-        Some(weight) => Ok(reshaped(&dense(weight)?, &[weight.numel()])), // For images the weights may have any shape.
+        Some(weight) => Ok(reshaped(&dense(weight)?, &[weight.numel()])), // Weights of images may have any shape.
         None => number(Scalar::Int(1), like.dtype()),
     }
 }

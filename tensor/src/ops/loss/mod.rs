@@ -16,15 +16,15 @@ pub(in crate::ops) use kernels::ROWS;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// How a loss combines the losses of the individual elements.
+/// The reduction of the elements' losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
-    /// Their mean, the default, so that the step size does not depend on the batch size.
+    /// The mean, so that the step size does not depend on the batch size.
     #[default]
     Mean,
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// No reduction: the individual losses.
+    /// The individual losses.
     None,
 }
 

@@ -1,5 +1,3 @@
-//! Losses between numbers.
-
 use super::Reduction;
 use super::error::LossError;
 use crate::autograd::{Context, Function, Saved};
@@ -17,14 +15,14 @@ operations! {
 }
 
 impl Tensor {
-    /// The mean of `(self − target)²` (`torch.nn.functional.mse_loss`).
+    /// Computes the mean of `(self − target)²`, or another reduction (`torch.nn.functional.mse_loss`).
     #[track_caller]
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
         ops::apply(MseLoss { reduction }, [self, target])
     }
 
-    /// The mean of `|self − target|` (`torch.nn.functional.l1_loss`).
+    /// Computes the mean of `|self − target|`, or another reduction (`torch.nn.functional.l1_loss`).
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
         warn_of_sizes(self, target);
@@ -32,8 +30,7 @@ impl Tensor {
     }
 }
 
-/// Warns about unequal sizes. Predictions of shape (n, 1) and targets of shape (n) broadcast to n × n differences: a
-/// loss that falls but means nothing.
+/// Warns about unequal sizes. Shapes (n, 1) and (n) give n × n differences, so the loss falls but means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
         HostContext::warn_once("loss sizes", || {
@@ -48,7 +45,7 @@ fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     }
 }
 
-/// `input − target`. A bool counts as a number here, although subtraction itself refuses it.
+/// Computes `input − target`. Bools count as numbers here, although subtraction refuses them.
 fn difference(input: &Tensor, target: &Tensor) -> Result<Tensor> {
     match (input.dtype(), target.dtype()) {
         (DType::Bool, dtype) => input.to(dtype)?.sub(target),
@@ -80,7 +77,7 @@ impl Function<2> for MseLoss {
     /// `d(a − b)² = 2(a − b)`, with the opposite sign for the target.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [input, target] = saved.tensors()?;
-        // PyTorch refuses this here, and only for this loss.
+        // PyTorch refuses unequal dtypes here, and only in this loss.
         if target.dtype() != input.dtype() {
             let (found, expected) =
                 if saved.needs_input_grad(0) { (&target, &input) } else { (&input, &target) };

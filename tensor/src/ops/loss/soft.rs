@@ -1,5 +1,4 @@
-//! The cross entropy with soft targets: class probabilities, or class indices with label smoothing. As in PyTorch, both
-//! are composed of other operations.
+//! The cross entropy of class probabilities, or of class indices with label smoothing, composed as in PyTorch.
 
 use smallvec::SmallVec;
 
@@ -16,7 +15,6 @@ operations! {
     CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
 }
 
-/// The cross entropy with a probability for each class as the target, in the shape of the scores.
 #[track_caller]
 pub(super) fn of_probabilities(
     scores: &Tensor,
@@ -58,8 +56,6 @@ pub(super) fn of_probabilities(
     })
 }
 
-/// The cross entropy with class indices as the target, where each target spreads a part of its probability over all
-/// classes.
 #[track_caller]
 pub(super) fn smoothed(scores: &Tensor, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
     call([scores, target], options, |scores, target, weight| {
@@ -105,7 +101,6 @@ fn call(
     })
 }
 
-/// The class weights, in a shape that broadcasts along the classes of the scores.
 fn along_classes(weight: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let mut sizes = vec![1; scores.ndim()];
     sizes[classes_dim(scores)] = weight.sizes()[0] as i64;

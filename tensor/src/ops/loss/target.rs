@@ -1,5 +1,5 @@
-//! The checks of a classification loss on its target and weight, in PyTorch's order and words. PyTorch has one function
-//! for samples and one for images, and turns everything else into images.
+//! The checks of a classification loss's target and weight, in PyTorch's order and words. PyTorch has one function for
+//! samples and one for images, to which it reshapes all else.
 
 use super::classification::classes_dim;
 use super::error::LossError;
@@ -12,7 +12,6 @@ use crate::error::tensor::TensorError;
 use crate::ops::softmax;
 use crate::tensor::Tensor;
 
-/// The checks of `cross_entropy` before it computes log-probabilities.
 pub(super) fn check_scores(scores: &Tensor) -> Result<()> {
     let dim = scores.layout().dim(classes_dim(scores) as i64)?;
     softmax::check_scores(scores, dim)
@@ -37,7 +36,7 @@ pub(super) fn check(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -
     }
     match ndim {
         1 | 2 if got.len() > 1 => return Err(LossError::MultiTarget.into()),
-        2 if got.is_empty() => return Err(TensorError::NoDimensions { dim: 0 }.into()), // So far it passed for an empty batch.
+        2 if got.is_empty() => return Err(TensorError::NoDimensions { dim: 0 }.into()), // An empty batch passed the checks so far.
         1 if got.len() == 1 && batch != 1 => return Err(LossError::OneTarget { size: batch }.into()),
         4 if got.len() != 3 => return Err(LossError::SpatialTargets { ndim: got.len() }.into()),
         _ => {}
@@ -70,7 +69,6 @@ fn check_types(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Res
     }
 }
 
-/// The sizes that the target of these scores must have.
 fn sizes(scores: &Tensor) -> Vec<usize> {
     match scores.sizes() {
         [batch, _, others @ ..] => [&[*batch], others].concat(),

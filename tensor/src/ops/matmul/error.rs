@@ -1,12 +1,10 @@
-//! The errors of matrix products.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a product of matrices or vectors.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum MatmulError {
     #[error("both arguments to {operation} need to be at least 1D, but they are {a}D and {b}D")]
     Dims { operation: &'static str, a: usize, b: usize },

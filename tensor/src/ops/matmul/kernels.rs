@@ -1,4 +1,4 @@
-//! Matrix products: a library (cuBLAS) on a device, our own [`gemm`] on the host, a plain loop for integers.
+//! Matrix products: cuBLAS on a device, [`gemm`] on the host, a plain loop for integers.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
@@ -29,7 +29,6 @@ pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// `bias + a·b`, with the bias repeated for every row.
 pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, _], [_, n]) = check_shapes(a, b)?;
     let out = a.uninit_beside(&[m, n], a.dtype())?;
@@ -49,7 +48,7 @@ pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize
     if a[1] == b[0] { Ok((a, b)) } else { Err(MatmulError::Shapes { a, b }.into()) }
 }
 
-/// One product, or a batch of them, into existing contiguous memory.
+/// Computes one product, or a batch of them, into contiguous memory.
 pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
     // cuBLAS takes no matrix with gaps in both dimensions.
     let by_cublas = out.is_cuda() && out.dtype().is_floating_point();
@@ -85,7 +84,7 @@ pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) ->
     Ok(())
 }
 
-/// Computes the products in host memory. The operands begin at their first elements.
+/// Computes the products in host memory. The slices begin at the operands' first elements.
 pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> TwinResult {
     match gemm.dtype {
         DType::F32 if gemm.tf32 => {
@@ -102,8 +101,7 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> TwinRes
     Ok(())
 }
 
-/// Products computed in f32, including the accumulated `c`, and rounded once, as a GPU's tensor cores multiply half
-/// types.
+/// Computes the products and adds `c` in f32, then rounds once, as tensor cores do.
 fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
     let [a_reach, b_reach, c_reach] = gemm.reach();
     let a = widened(gemm.dtype, &cast_slice(a)[..a_reach])?;
@@ -119,7 +117,7 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
 }
 
 rows! {
-    // Integer products, which no library has.
+    // cuBLAS has no such integer products.
     MM: row!("mm", integers, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
         .refused_as("addmm_impl_cpu_");
 }
@@ -132,7 +130,7 @@ fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> TwinResult 
     Ok(())
 }
 
-/// Describes products by their layouts, without their memory.
+/// Describes products by their layouts, without pointers.
 fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool) -> Result<Gemm> {
     let &[ref batch @ .., m, n] = c.sizes() else {
         return Err(MatmulError::NotAMatrix { argument: "out" }.into());
@@ -158,8 +156,7 @@ fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool)
     })
 }
 
-/// The step between the matrices of a batch, and the strides of a matrix. The strides of a single row or column are
-/// never used, and are set as in a contiguous matrix.
+/// Returns the step between matrices of a batch, and the strides, set as in a contiguous matrix where unused.
 fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
     let (&[.., rows, columns], &[.., row_step, column_step]) = (layout.sizes(), layout.strides()) else {
         return (0, [0, 0]);
@@ -169,20 +166,19 @@ fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
     (step, [if rows <= 1 { columns.max(1) * column_step } else { row_step }, column_step])
 }
 
-/// Whether the rows of a matrix, or its columns, have no gaps and do not overlap.
+/// Whether the rows or the columns have no gaps and do not overlap.
 fn has_a_dense_side(layout: &Layout) -> bool {
     let &[.., rows, columns] = layout.sizes() else { return false };
     let (_, [row_step, column_step]) = matrices(layout);
     (column_step == 1 && row_step >= columns) || (row_step == 1 && column_step >= rows)
 }
 
-/// One product of the batch. Each slice starts at its matrix.
 fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let &Gemm { m, n, k, a_strides, b_strides, accumulate, .. } = gemm;
     cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);
 }
 
-/// Integers wrap around, as in every other operation.
+/// Integer arithmetic that wraps around.
 trait Wrapping: Copy + Default {
     fn add_product(self, a: Self, b: Self) -> Self;
 }
@@ -212,7 +208,6 @@ fn integers<T: Wrapping>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     }
 }
 
-/// Computes the products one after another.
 fn each<T>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T], product: fn(&Gemm, &[T], &[T], &mut [T])) {
     let size = gemm.m * gemm.n;
     for (i, c) in c.chunks_mut(size.max(1)).take(gemm.batch).enumerate() {

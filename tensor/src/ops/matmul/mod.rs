@@ -1,7 +1,5 @@
-//! Matrix products, the operation in which networks spend most of their time.
-//!
-//! Four functions have gradients: vector · vector (`dot`), matrix · matrix (`mm`), matrix product with a bias (`addmm`,
-//! a linear layer), and batched products (`bmm`). [`Tensor::matmul`] reshapes everything else into one of them.
+//! Matrix products. Four functions have gradients: `dot` (vector · vector), `mm` (matrix · matrix), `addmm` (matrix
+//! product plus bias) and `bmm` (batched). [`Tensor::matmul`] reshapes all other cases to these.
 
 pub(crate) mod error;
 mod kernels;
@@ -41,13 +39,13 @@ operations! {
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
         .autocast(CastPolicy::LowerPrecision);
-    // Views that give a product its sizes. PyTorch has a node for this too, a different one for each kind of product.
+    // Views to a product's sizes. In PyTorch they have a node for each kind of product.
     MV: Operation::new("view").node("MvBackward0");
     SQUEEZE: Operation::new("view").node("SqueezeBackward4");
 }
 
 impl Tensor {
-    /// The matrix product (`torch.matmul`, Python's `@`).
+    /// Multiplies matrices (`torch.matmul`, Python's `@`).
     ///
     /// | self | other | result |
     /// | --- | --- | --- |
@@ -61,7 +59,7 @@ impl Tensor {
         ops::call(&MATMUL, &[self, other], |operands| matmul(operands[0], operands[1]))
     }
 
-    /// The product of two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
+    /// Multiplies two matrices (`torch.mm`): (m, k) · (k, n) = (m, n).
     #[track_caller]
     pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
         matrix(self, "self")?;
@@ -69,7 +67,7 @@ impl Tensor {
         ops::apply(Mm, [self, other])
     }
 
-    /// The products of a batch of matrices (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
+    /// Multiplies batches of matrices (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
     #[track_caller]
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
         for (batch, argument) in [(self, "batch1"), (other, "batch2")] {
@@ -80,9 +78,7 @@ impl Tensor {
         ops::apply(Bmm, [self, other])
     }
 
-    /// `input · weightᵀ + bias`, a linear layer (`torch.nn.functional.linear`).
-    ///
-    /// `input` is (…, in), `weight` is (out, in), `bias` is (out).
+    /// Computes `input · weightᵀ + bias` of (…, in), (out, in) and (out) (`torch.nn.functional.linear`).
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
@@ -108,7 +104,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
         (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], &SQUEEZE),
         (2, 2) => a.mm(b),
-        // A batch of rows times one matrix is a single tall product.
+        // A batch times one matrix is a single tall product.
         (_, 2) => {
             let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
             let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
@@ -128,7 +124,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             check_vector(a, b)?;
             viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], &UNSAFE_VIEW)
         }
-        // PyTorch does not expand a matrix that requires a gradient over the batch: it transposes the product.
+        // PyTorch transposes the product here instead of expanding a matrix that requires a gradient.
         (2, _) if a.requires_grad() => b.transpose(-2, -1)?.matmul(&a.t()?)?.transpose(-2, -1)?.contiguous(),
         _ => batched(a, b),
     }
@@ -151,13 +147,12 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     }
     let features_out = match weight.sizes() {
         &[features_out] | &[features_out, _] => features_out,
-        _ => return weight.t(), // This error explains why a weight of this shape has no transpose.
+        _ => return weight.t(), // For the error about this shape.
     };
     check_types(bias, x, weight)?;
     if weight.ndim() == 1 {
         return Err(MatmulError::VectorForMatrix { argument: "mat2" }.into());
     }
-    // Flatten the leading dimensions into rows.
     let (outer, features) = (&x.sizes()[..x.ndim() - 1], x.size(-1)?);
     let count: usize = outer.iter().product();
     let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
@@ -166,7 +161,6 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
 }
 
-/// Refuses a bias or a first matrix whose dtype differs from that of the second.
 fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     for (argument, a) in [("self", bias), ("mat1", x)] {
         if a.dtype() != weight.dtype() {
@@ -176,7 +170,6 @@ fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a matrix can be multiplied by a vector of this dtype.
 fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
     match (a.dtype(), b.dtype()) {
         (dtype @ DType::Bool, _) => Err(not_implemented("addmv_impl_cpu", dtype)),
@@ -271,7 +264,7 @@ impl Function<3> for LinearFunction {
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
         kernels::check_shapes(x, &weight)?;
-        // Checked before a device is involved: there it would be a failed assertion.
+        // Checked on the host, because on a device it would be a failed assertion.
         bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;
         kernels::addmm(bias, x, &weight)
     }

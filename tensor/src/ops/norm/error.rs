@@ -1,12 +1,10 @@
-//! The errors of normalisation.
-
 use crate::error::Refusal;
 use crate::python::python_float;
 
 /// An error of normalisation.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum NormError {
     #[error("Expected more than 1 value per channel when training, got input size torch.Size({sizes:?})")]
     BatchNormBatch { sizes: Vec<usize> },

@@ -1,8 +1,6 @@
-//! The kernels of normalisation. Sums run in the order of the reduction tree.
-//!
-//! `X` is the dtype of the normalised tensor, `W` that of the weight, bias and running statistics: the same, or f32
-//! with a half type. All computation is in `C`, which is f32 for half types, and so is everything saved for the
-//! gradients.
+//! The kernels of normalisation. Sums run in the order of the reduction tree. `X` is the dtype of the input, and `W`
+//! the dtype of the weight, bias and running statistics: the same, or f32 with a half type. Computation and saved
+//! values are in `C`, which is f32 for half types.
 
 use std::iter::zip;
 
@@ -22,8 +20,7 @@ use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// A row with a kernel for each pair of dtypes, of the normalised tensor and of its parameters: equal, or f32
-/// parameters with a half type.
+/// A row with a kernel for each pair of dtypes of input and parameters: equal, or f32 parameters with a half type.
 macro_rules! normalizing {
     ($name:literal, [$($parameter:ident $(($P:ty))?),+ $(,)?], $geometry:ident, $twin:expr) => {
         normalizing!(@ $name, [$($parameter $(($P))?),+], $geometry, $twin,
@@ -44,7 +41,6 @@ macro_rules! normalizing {
     }};
 }
 
-/// The dtypes that identify a kernel within its row.
 const fn type_key<X: Element, W: Element>() -> &'static [DType] {
     match (X::DTYPE, W::DTYPE) {
         (DType::F16, DType::F32) => &[DType::F16, DType::F32],
@@ -77,7 +73,6 @@ rows! {
     ], Warps, Cheap, layer_norm_sums_twin::<T, C>).refused_as("LayerNormKernelImpl");
 }
 
-/// The kernel for the dtypes of the normalised tensor and its parameters.
 fn kernel(row: &Row, x: &Tensor, weight: &Tensor) -> Result<&'static KernelDef> {
     let types = [x.dtype(), weight.dtype()];
     row.of_types(if types[0] == types[1] { &types[..1] } else { &types })
@@ -88,13 +83,12 @@ fn sum<C: Float>(row: &[C]) -> C {
     tree::all(row, C::zero(), |a, b| a + b)
 }
 
-/// The entries of a vector, or of a number that stands for all of them.
+/// Reads the entries of a vector, or of a number that stands for all of them.
 fn vector<W: Stored>(input: &Input, length: usize) -> Result<Vec<W::Math>> {
     let (entries, mut room) = ((0..length).map(input.entries(length)?).collect::<Vec<W>>(), Vec::new());
     Ok(W::read(&entries, &mut room).to_vec())
 }
 
-/// The layout of a batch's channels: (batch, channels, positions).
 #[derive(Clone, Copy)]
 struct Channels {
     batch: usize,
@@ -107,7 +101,6 @@ impl Channels {
         Channels { batch: sizes[0], channels: sizes[1], positions: sizes[2] }
     }
 
-    /// The elements of a channel in all samples, one after another.
     fn row<X: Stored>(self, x: &[X], channel: usize) -> Vec<X::Math> {
         let (mut row, mut room) = (Vec::with_capacity(self.batch * self.positions), Vec::new());
         for sample in x.chunks_exact(self.channels * self.positions) {
@@ -116,7 +109,6 @@ impl Channels {
         row
     }
 
-    /// The result of `work` for each channel, on all threads if there is enough to do.
     fn each<R: Pod + Send>(self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let elements = self.batch * self.channels * self.positions;
         let mut found = vec![R::zeroed(); self.channels];
@@ -125,7 +117,7 @@ impl Channels {
     }
 }
 
-/// The normalisation of a channel's elements: `(x − mean) · scale + bias`.
+/// The normalisation of a channel: `(x − mean) · scale + bias`.
 #[derive(Clone, Copy)]
 struct Normalize<C> {
     mean: C,
@@ -133,8 +125,8 @@ struct Normalize<C> {
     bias: C,
 }
 
-/// Computes the mean and variance of each channel, `1 / √(variance + eps)`, and the channels normalised with them. When
-/// not training, the mean and variance are the running ones.
+/// Normalises each channel. Writes its mean, sum of squared deviations, and `1 / √(variance + eps)` to `stats`. Without
+/// `training`, normalises by the running mean and variance.
 pub(super) fn batch_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
@@ -188,7 +180,7 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     Ok(())
 }
 
-/// The mean, and the sum of the squared deviations from it.
+/// Returns the mean, and the sum of the squared deviations from it.
 #[inline(always)]
 fn moments<C: Float>(mut row: Vec<C>) -> [C; 2] {
     let count = C::count(row.len());
@@ -210,7 +202,6 @@ fn normalize<C: Float>(sample: &[C], how: &[Normalize<C>], out: &mut [C]) {
     }
 }
 
-/// Computes the gradients of the weight, the bias and the input.
 pub(super) fn batch_norm_backward(
     [grad, x, weight]: [&Tensor; 3],
     [mean, invstd]: [&Tensor; 2],
@@ -222,7 +213,7 @@ pub(super) fn batch_norm_backward(
     launch(kernel, inputs, [grad_weight, grad_bias, grad_x], &[training.into()], &[])
 }
 
-/// The gradient of a channel's elements: `(g − mean_grad − (x − mean) · slope) · scale`.
+/// The gradient of a channel: `(g − mean_grad − (x − mean) · slope) · scale`.
 #[derive(Clone, Copy)]
 struct Backward<C> {
     mean_grad: C,
@@ -269,7 +260,7 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     Ok(())
 }
 
-/// The sum of the gradients, and the sum of their products with `x − mean`.
+/// Returns the sum of the gradients, and the sum of their products with `x − mean`.
 #[inline(always)]
 fn gradient_sums<C: Float>(grad: Vec<C>, mut row: Vec<C>, mean: C) -> [C; 2] {
     for (x, grad) in row.iter_mut().zip(&grad) {
@@ -290,7 +281,7 @@ fn gradients<C: Float>(grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]) 
     }
 }
 
-/// The gradients where mean and variance are given. They do not depend on x, which may even be infinite.
+/// The gradients for a given mean and variance do not depend on x, which may be infinite.
 #[inline(always)]
 fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &mut [C]) {
     let positions = grad.len() / how.len();
@@ -301,10 +292,9 @@ fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &
     }
 }
 
-/// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements,
-/// whose squared deviations from the mean add up to `squares`; the variance is the sample variance.
-///
-/// Follows PyTorch's CPU computation: the variance in f64, and bfloat16 rounded at every step.
+/// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements, and
+/// `squares` is the sum of their squared deviations. As in PyTorch on the CPU, the sample variance is computed in f64,
+/// and bfloat16 is rounded at every step.
 pub(super) fn running_stats(
     [mean, squares]: [&Tensor; 2],
     [running_mean, running_var]: [&Tensor; 2],
@@ -334,7 +324,7 @@ fn running_stats_twin<T: Stored<Math = C> + Element, C: Float>(
     Ok(())
 }
 
-/// Normalises each row of x. `stats` gets the row's mean and `1 / √(variance + eps)`.
+/// Normalises each row of x. Writes the row's mean and `1 / √(variance + eps)` to `stats`.
 pub(super) fn layer_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
@@ -367,7 +357,6 @@ fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     Ok(())
 }
 
-/// Normalises a row. Returns its mean and `1 / √(variance + eps)`.
 #[inline(always)]
 fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2] {
     let count = C::count(x.len());
@@ -383,7 +372,6 @@ fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], ep
     [mean, invstd]
 }
 
-/// Computes the gradient of the input.
 pub(super) fn layer_norm_backward(inputs: [&Tensor; 4], grad_x: &Tensor) -> Result<()> {
     let [_, x, weight, _] = inputs;
     launch(kernel(&LAYER_NORM_BACKWARD, x, weight)?, inputs, [grad_x], &[], &[])
@@ -413,8 +401,7 @@ fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     Ok(())
 }
 
-/// Let g be the gradient times the weight, and n = (x − mean) · invstd. Computes
-/// `(g − mean of g − n · mean of g n) · invstd`.
+/// Computes `(g − mean of g − n · mean of g n) · invstd`, where g is gradient · weight and n = (x − mean) · invstd.
 #[inline(always)]
 fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C]) {
     let (count, mean, invstd) = (C::count(x.len()), stats[0], stats[1]);
@@ -432,20 +419,18 @@ fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &
     }
 }
 
-/// The terms of the gradients of weight and bias, summed for each column and each chunk of rows: `n · grad`, and
-/// `grad`.
+/// Sums the terms of the gradients of weight and bias, `n · grad` and `grad`, for each column and chunk of rows.
 pub(super) fn layer_norm_sums([grad, x, stats]: [&Tensor; 3], sums: [&Tensor; 2]) -> Result<()> {
     launch(LAYER_NORM_SUMS.of(x.dtype())?, [grad, x, stats], sums, &[], &[])
 }
 
-/// The number of rows in a chunk.
 pub(super) const ROWS_OF_A_CHUNK: usize = CHUNK;
 
-/// Columns summed together: few enough for their lanes to stay in the L2 cache, and half a page of each row, since the
-/// hardware does not prefetch further.
+/// The number of columns summed together: few enough for their lanes to fit in the L2 cache, and half a page of each
+/// row, because the hardware does not prefetch across pages.
 const TILE: usize = 512;
 
-/// The partial sums of one lane for a tile of columns: for the weight, and for the bias.
+/// The partial sums of a lane for a tile of columns: for the weight, and for the bias.
 type LaneFn<C> = [[C; TILE]; 2];
 
 fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> TwinResult {
@@ -485,7 +470,6 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Tw
     Ok(())
 }
 
-/// Adds a row to a lane.
 #[inline(always)]
 fn take_in<C: Float>(lane: &mut LaneFn<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
     let [weight, bias] = lane;
@@ -496,7 +480,6 @@ fn take_in<C: Float>(lane: &mut LaneFn<C>, grad: &[C], x: &[C], stats: &[C], is_
     }
 }
 
-/// The sum of all lanes.
 #[inline(always)]
 fn together<C: Float>(lanes: &mut [LaneFn<C>], used: usize) -> LaneFn<C> {
     let mut width = LANES / 2;

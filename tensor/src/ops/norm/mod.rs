@@ -1,4 +1,4 @@
-//! Normalisation: shifts and scales values to mean 0 and variance 1, over a batch or over a layer.
+//! Normalisation to mean 0 and variance 1, over a batch or a layer.
 
 use std::panic::Location;
 
@@ -24,19 +24,19 @@ pub(in crate::ops) use kernels::ROWS;
 /// The arguments of `torch.nn.functional.batch_norm` after the first.
 #[derive(Clone, Debug)]
 pub struct BatchNormArguments {
-    /// The running mean of each channel, of shape (channels). Evaluation subtracts it; training updates it.
+    /// The running mean, of shape (channels). Evaluation subtracts it; training updates it.
     pub running_mean: Option<Tensor>,
-    /// The running variance of each channel, of the same shape and use.
+    /// The running variance, of the same shape and use.
     pub running_var: Option<Tensor>,
-    /// The factor that scales each channel after normalisation, of shape (channels).
+    /// The factor of each channel after normalisation, of shape (channels).
     pub weight: Option<Tensor>,
-    /// The bias added to each channel after that.
+    /// The bias of each channel, added last.
     pub bias: Option<Tensor>,
     /// Whether the mean and variance are computed from this batch.
     pub training: bool,
-    /// How far the running mean and variance move towards those of this batch.
+    /// The weight of this batch in the update of the running mean and variance.
     pub momentum: f64,
-    /// Added to the variance, so that it is never 0.
+    /// Added to the variance to keep it above 0.
     pub eps: f64,
 }
 
@@ -57,11 +57,11 @@ impl Default for BatchNormArguments {
 /// The keyword arguments of [`Tensor::layer_norm`].
 #[derive(Clone, Debug)]
 pub struct LayerNormArguments {
-    /// The factor that scales each element after normalisation, of the normalised shape.
+    /// The factor of each element after normalisation, of the normalised shape.
     pub weight: Option<Tensor>,
-    /// The bias added to each element after that.
+    /// The bias of each element, added last.
     pub bias: Option<Tensor>,
-    /// Added to the variance, so that it is never 0.
+    /// Added to the variance to keep it above 0.
     pub eps: f64,
 }
 
@@ -89,12 +89,10 @@ const LAYER_NORM_ARGUMENTS: ArgumentNames =
     ArgumentNames { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
 
 impl Tensor {
-    /// Shifts and scales each channel (the second dimension) to mean 0 and variance 1
-    /// (`torch.nn.functional.batch_norm`). Training uses the mean and variance over the whole batch; evaluation uses
-    /// the running ones.
+    /// Normalises each channel (dimension 1) to mean 0 and variance 1 (`torch.nn.functional.batch_norm`). Training uses
+    /// the batch's mean and variance; evaluation uses the running ones.
     ///
-    /// Training updates the running mean and variance in place. The running variance follows the sample variance
-    /// (divided by one less than the number of elements).
+    /// Training updates the running mean and variance in place, the latter with the sample variance.
     #[track_caller]
     pub fn batch_norm(&self, arguments: BatchNormArguments) -> Result<Tensor> {
         let _scope = scope::operation(BATCH_NORM.name, Location::caller());
@@ -151,8 +149,8 @@ impl Tensor {
         ops::apply(function, [self, &weight, &bias])
     }
 
-    /// Shifts and scales the last dimensions together, of sizes `normalized_shape`, to mean 0 and variance 1, then
-    /// multiplies by the weight and adds the bias, which both have that shape (`torch.nn.functional.layer_norm`).
+    /// Normalises the last dimensions together, of sizes `normalized_shape`, to mean 0 and variance 1. Then multiplies
+    /// by the weight and adds the bias, both of that shape (`torch.nn.functional.layer_norm`).
     ///
     /// ```
     /// # use todevice::{LayerNormArguments, Tensor};
@@ -178,7 +176,7 @@ impl Tensor {
         })
     }
 
-    /// PyTorch's result for an empty batch: it depends on weight and bias in the graph, but in no element.
+    /// PyTorch's result for an empty batch has weight and bias in its graph.
     fn affine_of_nothing(&self, affine: [&Option<Tensor>; 2]) -> Result<Tensor> {
         let mut out = self.copy()?;
         if let [Some(weight), _] = affine {
@@ -231,7 +229,7 @@ fn layer_norm(
 fn check_batch_norm(input: &Tensor, parameters: &[Option<&Tensor>; 4], training: bool) -> Result<()> {
     check_devices("batch_norm", BATCH_NORM_ARGUMENTS, input, parameters)?;
     let &[weight, bias, mean, var] = parameters;
-    // The order in which PyTorch reads the parameters, on the host and on a GPU.
+    // PyTorch's order of checks on the host and on a GPU.
     let in_order = match (input.is_cuda(), training) {
         (true, _) => [bias, weight, mean, var],
         (false, true) => [mean, var, weight, bias],
@@ -250,18 +248,17 @@ fn check_devices(
     input: &Tensor,
     parameters: &[Option<&Tensor>],
 ) -> Result<()> {
-    // The input stands in for absent parameters: it has the right device, and the others keep their names.
+    // The input stands in for absent parameters, so the others keep their names.
     let on = [input].into_iter().chain(parameters.iter().map(|parameter| parameter.unwrap_or(input)));
     let name = scope::current_operation().unwrap_or(operation);
     ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())
 }
 
-/// Whether the dtype of the first parameter differs from the input's.
 fn is_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> bool {
     parameters.iter().flatten().next().is_some_and(|first| first.dtype() != input.dtype())
 }
 
-/// On the CPU, parameters may differ in dtype from the input only if they are f32 and the input is a half type.
+/// On the CPU, only f32 parameters with a half-type input may have another dtype than the input.
 fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !is_mixed(input, parameters) {
         return Ok(());
@@ -272,8 +269,7 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// Refuses an input that is not floating-point, and parameters of another dtype. On a GPU, f32 parameters go with half
-/// types.
+/// Refuses integers, and parameters of another dtype than the input, except f32 for half types on a GPU.
 fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));
@@ -290,12 +286,12 @@ fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<
     }
 }
 
-/// The dtype of statistics that are computed once and saved for the gradients.
+/// The dtype of the statistics saved for backward.
 fn kept(x: &Tensor) -> DType {
     if x.dtype().is_half() { DType::F32 } else { x.dtype() }
 }
 
-/// Weight and bias, or the numbers that stand in for them.
+/// Returns weight and bias, or 1 and 0.
 fn affine([weight, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<[Tensor; 2]> {
     let or = |tensor: Option<&Tensor>, value| match tensor {
         Some(tensor) => Ok(tensor.clone()),
@@ -317,7 +313,6 @@ fn channels(x: &Tensor) -> [usize; 3] {
 }
 
 impl BatchNormFunction {
-    /// Moves the running statistics towards those of a batch in which each channel has `count` elements.
     fn update(&self, stats: [&Tensor; 2], count: usize) -> Result<()> {
         let Some((mean, var)) = &self.running else { return Ok(()) };
         if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
@@ -348,7 +343,7 @@ impl Function<3> for BatchNormFunction {
         let [mean, squares, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
             Some((mean, var)) if !self.training => [dense(mean)?, dense(var)?],
-            _ => affine([None, None], weight.dtype())?, // Not used.
+            _ => affine([None, None], weight.dtype())?, // Ignored.
         };
         kernels::batch_norm(
             &reshaped(x, &sizes),
@@ -387,7 +382,6 @@ impl Function<3> for BatchNormFunction {
     }
 }
 
-/// The gradients that are needed.
 fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor>; 3] {
     for (i, grad) in grads.iter_mut().enumerate() {
         if !saved.needs_input_grad(i) {
@@ -398,7 +392,6 @@ fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor
 }
 
 struct LayerNormFunction {
-    /// The number of dimensions normalised together.
     dims: usize,
     eps: f64,
 }
@@ -411,7 +404,7 @@ impl LayerNormFunction {
     }
 }
 
-/// Weight or bias as a vector; a number stays a number.
+/// Flattens weight or bias to a vector. A number stays a number.
 fn vector(x: &Tensor) -> Result<Tensor> {
     if x.ndim() == 0 { Ok(x.clone()) } else { Ok(reshaped(&dense(x)?, &[x.numel()])) }
 }
@@ -425,7 +418,6 @@ impl Function<3> for LayerNormFunction {
         let rows = self.rows(x);
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         let stats = x.uninit_beside(&[rows[0], 2], kept(x))?;
-        // Rows without elements have no mean.
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
             kernels::layer_norm(

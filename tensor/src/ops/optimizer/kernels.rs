@@ -1,5 +1,3 @@
-//! The kernels of optimizer steps.
-
 use super::{AdamStep, SgdStep};
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
@@ -11,7 +9,7 @@ use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// Runs `kernel(grad, [written…])` on matching parts of contiguous tensors of one size.
+/// Runs `kernel(grad, [written…])` on matching parts of contiguous tensors of equal size.
 fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], [&mut [T]; W]) + Sync) {
     let grad: &[T] = args.inputs[0].elements();
     let mut outputs = args.outputs.iter_mut();
@@ -36,7 +34,6 @@ fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], 
 }
 
 impl AdamStep {
-    /// The options as kernel arguments.
     fn floats(&self) -> [f64; 7] {
         [
             self.beta1,
@@ -99,7 +96,6 @@ rows! {
     ], Elements, Costly, step!(sgd_momentum_lanes, T, SgdStep, 2)).refused_as("sgd");
 }
 
-/// Checks that every tensor of a step is contiguous.
 fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
     match written.iter().all(|tensor| tensor.is_contiguous()) {
         true => Ok(()),
@@ -137,8 +133,8 @@ fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step:
     launch(kernel, [grad], written, &step.ints(), &step.floats())
 }
 
-/// Adam (Kingma and Ba), with PyTorch's rounding:
-/// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
+/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and
+/// `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();
@@ -165,14 +161,13 @@ fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T];
     }
 }
 
-/// The gradient with its sign and weight decay applied.
 #[inline(always)]
 fn decayed<T: Float>(grad: T, parameter: T, step: SgdStep) -> T {
     let grad = if step.maximize { -grad } else { grad };
     if step.weight_decay != 0.0 { parameter.fused(T::from_f64(step.weight_decay), grad) } else { grad }
 }
 
-/// `p ← p − lr · g`
+/// Computes `p ← p − lr · g`.
 #[inline(always)]
 fn sgd_plain_lanes<T: Float>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdStep) {
     let minus_lr = T::from_f64(-step.lr);
@@ -181,7 +176,7 @@ fn sgd_plain_lanes<T: Float>(grad: &[T], [parameter]: [&mut [T]; 1], step: SgdSt
     }
 }
 
-/// The first step with momentum: the buffer becomes the gradient.
+/// The first step with momentum sets the buffer to the gradient.
 #[inline(always)]
 fn sgd_first_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
     let (minus_lr, momentum) = (T::from_f64(-step.lr), T::from_f64(step.momentum));
@@ -193,7 +188,7 @@ fn sgd_first_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], ste
     }
 }
 
-/// `b ← μb + (1 − dampening)g`, `p ← p − lr · b`; Nesterov's form uses `g + μb` as the direction.
+/// Computes `b ← μb + (1 − dampening)g`, `p ← p − lr · b`. Nesterov's direction is `g + μb`.
 #[inline(always)]
 fn sgd_momentum_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
     let (minus_lr, momentum) = (T::from_f64(-step.lr), T::from_f64(step.momentum));

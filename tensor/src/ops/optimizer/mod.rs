@@ -1,7 +1,5 @@
-//! One step of an optimizer on one parameter, in a single pass over memory.
-//!
-//! The arithmetic matches PyTorch bit for bit: multiplies and adds are fused exactly where its vectorised kernels fuse
-//! them, and options given as f64 are rounded once to the tensor's dtype.
+//! Optimizer steps on one parameter, in a single pass over memory. They match PyTorch bit for bit: they fuse exactly
+//! where its vectorised kernels do, and round f64 options once to the tensor's dtype.
 
 mod kernels;
 
@@ -24,15 +22,14 @@ operations! {
     SGD: Operation::new("_fused_sgd_");
 }
 
-/// One step of Adam, with its options folded into the factors of the formula.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamStep {
     pub(crate) beta1: f64,
     pub(crate) beta2: f64,
     pub(crate) eps: f64,
-    /// Added to the gradient as `weight_decay · p` (Adam).
+    /// Added to the gradient as `weight_decay · p` (Adam only).
     pub(crate) weight_decay: f64,
-    /// The factor that the parameter is multiplied by first: `1 − lr · weight_decay` in AdamW, 1 in Adam.
+    /// Multiplies the parameter first: `1 − lr · weight_decay` in AdamW, 1 in Adam.
     pub(crate) shrink: f64,
     /// `lr / (1 − β₁ᵗ)`
     pub(crate) step_size: f64,
@@ -40,7 +37,6 @@ pub(crate) struct AdamStep {
     pub(crate) bias_correction2_sqrt: f64,
 }
 
-/// Updates a parameter and its two moments.
 pub(crate) fn adam(
     parameter: &Tensor,
     grad: &Tensor,
@@ -57,7 +53,6 @@ pub(crate) fn adam(
     })
 }
 
-/// One step of SGD.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SgdStep {
     pub(crate) lr: f64,
@@ -68,7 +63,6 @@ pub(crate) struct SgdStep {
     pub(crate) maximize: bool,
 }
 
-/// Updates a parameter and, with momentum, its buffer, which the first step sets to the gradient.
 pub(crate) fn sgd(
     parameter: &Tensor,
     grad: &Tensor,
@@ -81,7 +75,7 @@ pub(crate) fn sgd(
         let grad = readable(grad, parameter)?;
         match momentum_buffer {
             None => kernels::sgd_plain(parameter, &grad, step)?,
-            // In the first step the buffer is the gradient itself, decayed but not dampened.
+            // The first step sets the buffer to the decayed gradient, without dampening.
             Some(buffer) if is_first => kernels::sgd_first(parameter, &grad, buffer, step)?,
             Some(buffer) => kernels::sgd_momentum(parameter, &grad, buffer, step)?,
         }
@@ -92,14 +86,14 @@ pub(crate) fn sgd(
     })
 }
 
-/// A step count of 0: an f32 on the host, wherever the parameter is, as PyTorch keeps it.
+/// Returns a step count of 0: an f32 on the host wherever the parameter is, as in PyTorch.
 pub(crate) fn no_steps() -> Result<Tensor> {
     let step = Tensor::uninit(&[], DType::F32)?;
     count_step(&step, 0.0)?;
     Ok(step)
 }
 
-/// Sets the step count to `taken`, in the dtype that the count has. On a device this takes a kernel.
+/// Sets the step count to `taken`, in its dtype. On a device, adds 1 with a kernel.
 pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     if step.is_cuda() {
         return step.add_(1).map(drop);
@@ -111,7 +105,7 @@ pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a bool as a step count, since 1 cannot be added to it.
+/// Refuses a bool step count, because 1 cannot be added to it.
 pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     match step.dtype() {
         DType::Bool => Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into()),
@@ -119,14 +113,13 @@ pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     }
 }
 
-/// Checks that the gradient and the optimizer's state, named as in PyTorch, match the parameter in dtype and size,
-/// because a kernel walks through all of them together.
+/// Checks that gradient and state match the parameter, because a kernel walks through all of them together.
 pub(crate) fn check_alike<'a>(
     parameter: &Tensor,
     others: impl IntoIterator<Item = (&'static str, &'a Tensor)>,
 ) -> Result<()> {
     for (name, other) in others {
-        // A number must be on the parameter's device too, because it is written to, not only read.
+        // A 0-dim tensor must be on the parameter's device, too, because it is written to.
         if other.device() != parameter.device() {
             return Err(elsewhere(parameter, name, other));
         }
@@ -141,7 +134,7 @@ pub(crate) fn check_alike<'a>(
     Ok(())
 }
 
-/// GPU0001, naming the tensor that is not on the parameter's device.
+/// GPU0001, naming the tensor on another device than the parameter.
 fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
     let mut error = mismatch("step", None, &[parameter, other], [0, 1]);
     if let Error::DeviceMismatch(mismatch) = &mut error {
@@ -160,7 +153,7 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
     error
 }
 
-/// The gradient as the kernel needs it: contiguous, and in memory of its own.
+/// Returns a contiguous gradient in separate memory.
 fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
     if grad.shares_storage(parameter) { plain::copy_of(grad) } else { dense(&grad.detach()) }
 }

@@ -1,11 +1,9 @@
-//! The errors of pooling.
-
 use crate::error::Refusal;
 
 /// An error of pooling.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum PoolError {
     #[error(
         "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{sizes:?}"

@@ -1,9 +1,7 @@
-//! The kernels of pooling, on contiguous planes (planes, height, width).
-//!
-//! The elements of a window are combined row by row, from left to right. The host handles a whole row of windows
-//! together: it combines the first element of each window, then the second, and so on. To make these elements adjacent
-//! for the inner loop, a row is first split into [`Phases`]. Gradients are summed in the order of the windows on both
-//! sides: the host goes from window to window, and a device thread goes from its element to the windows over it.
+//! The kernels of pooling, on contiguous planes (planes, height, width). The elements of a window are combined row by
+//! row, from left to right. The host processes a row of windows together: the first element of each window, then the
+//! second, and so on. [`Phases`] make these elements adjacent. Gradients are summed in window order: the host loops
+//! over windows, a device thread over the windows of its element.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -24,7 +22,7 @@ use crate::ops::row::{block, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // The blocks describe the windows down the planes, then those across.
+    // The blocks describe the windows down the planes, then across.
     MAX_POOL2D: row!("max_pool2d", each, [
         In(T), Out(T), Out(i32), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_twin::<T>);
@@ -45,11 +43,11 @@ rows! {
     ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
 }
 
-/// Ordered numbers, which have a largest. Half types are compared without conversion.
+/// Ordered numbers. Half types are compared without conversion.
 trait Ordered: Pod + Send + Sync {
     /// The maximum of no elements.
     const LOWEST: Self;
-    /// Whether this number is larger than the one found before, or a NaN.
+    /// Whether this number is a NaN or exceeds the one found before.
     fn displaces(self, found: Self) -> bool;
 }
 
@@ -69,7 +67,7 @@ macro_rules! ordered {
             fn displaces(self, found: $Half) -> bool {
                 const INFINITY: u16 = <$Half>::INFINITY.to_bits();
                 let [x, found] = [self, found].map(|half| half.to_bits() as i16);
-                // Compare the bits as integers in the same order, with those of negative numbers counting down from 0.
+                // The bits, as integers in the floats' order: those of negative numbers count down from 0.
                 let [place, found_place] = [x, found].map(|bits| ((bits & i16::MAX) ^ (bits >> 15)) - (bits >> 15));
                 let [is_nan, found_nan] = [x, found].map(|bits| (bits & i16::MAX) as u16 > INFINITY);
                 ((place > found_place) & !found_nan) | is_nan
@@ -79,32 +77,30 @@ macro_rules! ordered {
 }
 ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN; f16, bf16);
 
-/// One or more rows, sorted by the remainder of the position modulo the stride of the windows: phase `p` has elements
-/// `p`, `p + stride`, `p + 2 · stride`, …. Elements at the same place in neighbouring windows are neighbours in a
-/// phase.
+/// Rows sorted by position modulo the windows' stride. Phase `p` has elements `p`, `p + stride`, `p + 2 · stride`, ….
+/// Elements at the same place in neighbouring windows are adjacent in a phase.
 struct Phases<T> {
     stride: usize,
-    /// Elements of a phase. The last phases may end with an unused element.
+    /// The elements of a phase. The last phases may end with an unused element.
     length: usize,
     values: Vec<T>,
 }
 
 impl<T: Pod> Phases<T> {
     fn new(rows: usize, columns: usize, stride: usize) -> Phases<T> {
-        // No second window begins within a row that is shorter than the stride.
+        // A row shorter than the stride has no second window.
         let stride = stride.min(columns.max(1));
         let length = columns.div_ceil(stride);
         Phases { stride, length, values: vec![T::zeroed(); rows * length * stride] }
     }
 
-    /// The elements of `count` windows in a row, where the first window has element `first`.
+    /// The elements of `count` windows in a row, of which the first has element `first`.
     #[inline(always)]
     fn of(&mut self, row: usize, first: usize, count: usize) -> &mut [T] {
         let start = (row * self.stride + first % self.stride) * self.length + first / self.stride;
         &mut self.values[start..start + count]
     }
 
-    /// Splits a row into phases.
     #[inline(always)]
     fn split(&mut self, x: &[T]) {
         match self.stride {
@@ -127,7 +123,6 @@ impl<T: Pod> Phases<T> {
         }
     }
 
-    /// Joins the phases of a row again.
     #[inline(always)]
     fn join(&self, row: usize, out: &mut [T]) {
         let width = self.length * self.stride;
@@ -156,7 +151,6 @@ impl<T: Pod> Phases<T> {
     }
 }
 
-/// Writes the first of each pair to one slice and the second to another.
 #[inline(always)]
 fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
     let n = pairs.len();
@@ -166,8 +160,8 @@ fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
     }
 }
 
-/// The maximum of each window and its position in the plane. Of equal elements the first wins, but a NaN wins over
-/// everything; the position is −1 for a window that is all padding.
+/// Computes the maximum of each window and its position in the plane. The first of equal elements wins, and a NaN wins
+/// over all. A window of padding only has position −1.
 pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) -> Result<()> {
     launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], cast_slice(&[*grid]), &[])
 }
@@ -194,7 +188,7 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
         for y in (0..down.kernel).filter_map(|k| down.element(o, k)) {
             let x = &x[y * width..(y + 1) * width];
             if across.count < across.kernel {
-                // Too few windows for a loop over them to pay off.
+                // Too few windows for a loop over them.
                 for (o, (out, index)) in out.iter_mut().zip(&mut *index).enumerate() {
                     for column in (0..across.kernel).filter_map(|k| across.element(o, k)) {
                         keep_larger(
@@ -219,8 +213,7 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
     }
 }
 
-/// Keeps the larger of each window's element and its maximum so far, with its position: `first`, `first + step`, and so
-/// on. It is a separate function so that the compiler knows that its slices do not overlap.
+/// Updates maxima and their positions `first`, `first + step`, …. As arguments, its slices are known not to overlap.
 #[inline(always)]
 fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index: &mut [i32]) {
     let n = x.len();
@@ -232,11 +225,11 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
         // Store both unconditionally: a loop with conditional stores is not vectorised.
         out[i] = select_unpredictable(larger, x, out[i]);
         index[i] = select_unpredictable(larger, at, index[i]);
-        at = at.wrapping_add(step); // After the last window this may not be a valid position.
+        at = at.wrapping_add(step); // May be no valid position after the last window.
     }
 }
 
-/// The gradient of each element: the sum of the gradients of the windows whose maximum it is.
+/// Sums, for each element, the gradients of the windows whose maximum it is.
 pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, grad_x: &Tensor) -> Result<()> {
     launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], cast_slice(&[*grid]), &[])
 }
@@ -252,7 +245,7 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
         let found = index.iter().enumerate().filter(|(_, at)| **at >= 0);
         if !may_share {
             grad_x.fill(T::zeroed());
-            // Skip zeros, so that a negative zero stays +0, as it does in a sum.
+            // Skip zeros, so that −0 becomes +0, as in a sum.
             found.filter(|(i, _)| grad[*i] != T::zeroed()).for_each(|(i, at)| grad_x[*at as usize] = grad[i]);
             return;
         }
@@ -267,17 +260,15 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
 }
 
 block! {
-    /// The divisor of a window's sum.
     pub(super) struct Divisor {
-        /// Whether the padding counts.
         pub(super) count_include_pad: i64,
-        /// One divisor for all windows, or 0 if there is none.
+        /// One divisor for all windows, or 0.
         pub(super) fixed: i64,
     }
 }
 
 impl Divisor {
-    /// The factor that is common to all windows in row `o`.
+    /// The factor of all windows in row `o`.
     fn of_row(self, down: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => fixed,
@@ -286,7 +277,6 @@ impl Divisor {
         }
     }
 
-    /// The factor for the windows in column `o`.
     fn of_column(self, across: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => 1,
@@ -296,7 +286,6 @@ impl Divisor {
     }
 }
 
-/// The windows of an average pooling, and their divisors.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Means {
@@ -304,7 +293,6 @@ pub(super) struct Means {
     pub(super) divisor: Divisor,
 }
 
-/// The mean of each window.
 pub(super) fn avg_pool2d(x: &Tensor, means: &Means, out: &Tensor) -> Result<()> {
     launch(AVG_POOL2D.of(x.dtype())?, [x], [out], cast_slice(&[*means]), &[])
 }
@@ -342,7 +330,7 @@ fn means<T: Float>(x: &[T], of: Means, out: &mut [T]) {
     }
 }
 
-/// The divisors of a row of windows, usually the same as those of the row before.
+/// The divisors of a row of windows, usually equal to those of the previous row.
 struct Divisors<T> {
     of: Means,
     of_row: i64,
@@ -354,7 +342,6 @@ impl<T: Float> Divisors<T> {
         Divisors { of, of_row: 0, values: Vec::new() } // 0 is no row's divisor.
     }
 
-    /// Divides the values of the windows of row `o`.
     #[inline(always)]
     fn divide(&mut self, row: &mut [T], o: usize) {
         let Means { grid: Grid { down, across }, divisor } = &self.of;
@@ -370,7 +357,7 @@ impl<T: Float> Divisors<T> {
     }
 }
 
-/// The gradient of each element: the sum of the gradients of its windows, each divided as its mean was.
+/// Sums, for each element, the gradients of its windows, divided as the means were.
 pub(super) fn avg_pool2d_backward(grad: &Tensor, means: &Means, grad_x: &Tensor) -> Result<()> {
     launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], cast_slice(&[*means]), &[])
 }
@@ -397,8 +384,7 @@ fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
         divided.copy_from_slice(grad);
         divisors.divide(&mut divided, o);
         for y in down.elements(o) {
-            // From the last element of the windows to the first, so that the windows over one element of x come in
-            // order.
+            // Backwards, so that each element of x gets its windows in order.
             for k in (0..across.kernel).rev() {
                 let (windows, first) = across.inside(k);
                 let (sums, divided) = (sums.of(y, first, windows.len()), &divided[windows]);
@@ -413,8 +399,7 @@ fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
     }
 }
 
-/// The mean of each window of a grid that covers the plane. Window `o` of `count` begins at `⌊o · size / count⌋` and
-/// ends before `⌈(o + 1) · size / count⌉`.
+/// Computes the mean of each window: `o` of `count` covers `⌊o · size / count⌋` up to `⌈(o + 1) · size / count⌉`.
 pub(super) fn adaptive_avg_pool2d(x: &Tensor, out: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D.of(x.dtype())?, [x], [out], &[], &[])
 }
@@ -444,7 +429,6 @@ fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>
     Ok(())
 }
 
-/// The gradient of each element: the sum of the gradients of its windows, each divided as its mean was.
 pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &[], &[])
 }

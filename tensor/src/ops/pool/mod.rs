@@ -1,6 +1,5 @@
-//! Pooling: shrinks images by reducing each window of elements to one.
-//!
-//! Images are (channels, height, width), or a batch of such images; each channel is pooled by itself.
+//! Pooling reduces each window of an image to one element. Images are (channels, height, width), with or without a
+//! batch dimension. Channels are pooled separately.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
@@ -25,13 +24,13 @@ pub(in crate::ops) use window::{Grid, Windows};
 /// The keyword arguments of `max_pool2d` and `torch.nn.MaxPool2d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPool2dOptions {
-    /// The distance between the starts of neighbouring windows. `None` places windows side by side.
+    /// The step between windows. `None` places them side by side.
     pub stride: Option<Pair>,
-    /// How many elements a window may extend beyond the edges. They count as −∞.
+    /// The number of elements by which windows may extend beyond the edges. They count as −∞.
     pub padding: Pair,
     /// The distance between the elements of a window.
     pub dilation: Pair,
-    /// Whether a remainder at the end, too small for a full window, gets a window too.
+    /// Whether a remainder too small for a full window gets a window.
     pub ceil_mode: bool,
 }
 
@@ -46,15 +45,15 @@ impl Default for MaxPool2dOptions {
 /// The keyword arguments of `avg_pool2d` and `torch.nn.AvgPool2d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool2dOptions {
-    /// The distance between the starts of neighbouring windows. `None` places windows side by side.
+    /// The step between windows. `None` places them side by side.
     pub stride: Option<Pair>,
-    /// How many elements a window may extend beyond the edges. They count as 0.
+    /// The number of elements by which windows may extend beyond the edges. They count as 0.
     pub padding: Pair,
-    /// Whether a remainder at the end, too small for a full window, gets a window too.
+    /// Whether a remainder too small for a full window gets a window.
     pub ceil_mode: bool,
     /// Whether padding counts in the divisor.
     pub count_include_pad: bool,
-    /// Divides the sums by this instead of by the number of elements.
+    /// Replaces the number of elements as the divisor.
     pub divisor_override: Option<i64>,
 }
 
@@ -82,8 +81,7 @@ operations! {
 }
 
 impl Tensor {
-    /// The maximum of each window (`torch.nn.functional.max_pool2d`). The gradient goes to the element that was the
-    /// maximum, the first of equal ones.
+    /// Computes the maximum of each window (`torch.nn.functional.max_pool2d`). Its first position gets the gradient.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -111,7 +109,7 @@ impl Tensor {
         ops::apply(MaxPool2dFunction { grid }, [self])
     }
 
-    /// The mean of each window (`torch.nn.functional.avg_pool2d`).
+    /// Computes the mean of each window (`torch.nn.functional.avg_pool2d`).
     #[track_caller]
     pub fn avg_pool2d(&self, kernel_size: impl AndOptions<Pair, AvgPool2dOptions>) -> Result<Tensor> {
         let (kernel_size, options) = kernel_size.split();
@@ -122,7 +120,7 @@ impl Tensor {
         self.layout().dim(-3)?; // PyTorch checks the channel dimension first.
         let [height, width] = kernel_size.values();
         if height == 0 || width == 0 {
-            return Err(PoolError::Kernel { height, width }.into()); // Else the stride, which defaults to it, would be blamed.
+            return Err(PoolError::Kernel { height, width }.into()); // Otherwise the error would blame the stride, which defaults to the kernel size.
         }
         let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
         let count_include_pad = i64::from(count_include_pad);
@@ -131,8 +129,7 @@ impl Tensor {
         ops::apply(AvgPool2dFunction { means: Means { grid, divisor } }, [self])
     }
 
-    /// The means of the requested number of windows, which cover an image of any size
-    /// (`torch.nn.functional.adaptive_avg_pool2d`). `None` keeps a size.
+    /// Computes the means of `output_size` windows (`torch.nn.functional.adaptive_avg_pool2d`). `None` keeps a size.
     #[track_caller]
     pub fn adaptive_avg_pool2d(&self, output_size: impl Into<Pair<Option<usize>>>) -> Result<Tensor> {
         let asked = output_size.into().values();
@@ -142,7 +139,7 @@ impl Tensor {
         let [height, width] = [self.ndim() - 2, self.ndim() - 1].map(|dim| self.sizes()[dim]);
         let output = [asked[0].unwrap_or(height), asked[1].unwrap_or(width)];
         if output == [1, 1] {
-            return self.mean_dims(&[-1, -2], true); // As in PyTorch, for tensors of any number of dimensions.
+            return self.mean_dims(&[-1, -2], true); // As in PyTorch, for any number of dimensions.
         }
         if !matches!(self.ndim(), 3 | 4) {
             return Err(PoolError::AdaptiveDims { sizes: self.sizes().to_vec() }.into());
@@ -166,7 +163,6 @@ fn check_float(x: &Tensor, operation: &'static str) -> Result<()> {
     }
 }
 
-/// The windows of an image, or of a batch of images, for PyTorch's arguments.
 fn grid(
     x: &Tensor,
     kernel_size: Pair,
@@ -188,7 +184,7 @@ fn grid(
     if dilation.contains(&0) {
         return Err(PoolError::Dilation { height: dilation[0], width: dilation[1] }.into());
     }
-    // A batch may be empty, but not an image.
+    // Only the batch may be empty.
     if !matches!(x.ndim(), 3 | 4) || [channels, height, width].contains(&0) {
         return Err(PoolError::Input { sizes: sizes.to_vec() }.into());
     }
@@ -202,7 +198,6 @@ fn grid(
     Ok(Grid { down, across })
 }
 
-/// A tensor whose last two dimensions are (height, width), as contiguous planes.
 fn planes(x: &Tensor) -> Result<Tensor> {
     Ok(as_planes(&dense(x)?))
 }
@@ -213,7 +208,6 @@ fn as_planes(x: &Tensor) -> Tensor {
     reshaped(x, &sizes)
 }
 
-/// Uninitialised images of another height and width.
 fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
     x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
 }
@@ -258,7 +252,7 @@ impl Function<1> for AvgPool2dFunction {
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the image, so a second backward is refused.
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the image, so a second backward is an error.
         let [.., plane] = self.means.grid.extents();
         let out = resized(x, plane, x.dtype())?;
         kernels::avg_pool2d(&planes(x)?, &self.means, &as_planes(&out))?;

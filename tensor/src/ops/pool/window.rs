@@ -1,5 +1,3 @@
-//! The positions of a pooling's windows along one dimension.
-
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
@@ -9,24 +7,18 @@ use crate::error::Result;
 use crate::ops::row::block;
 
 block! {
-    /// The windows along one dimension. All numbers have been checked, so nothing overflows.
+    /// The windows along one dimension. The numbers are checked, so nothing overflows.
     pub(in crate::ops) struct Windows {
-        /// The number of elements in a window.
         pub(in crate::ops) kernel: i64,
-        /// The distance between the starts of neighbouring windows.
         pub(in crate::ops) stride: i64,
-        /// How many elements a window may extend before the first element and after the last.
+        /// The elements by which a window may extend beyond either edge.
         pub(in crate::ops) padding: i64,
-        /// The distance between the elements of a window.
         pub(in crate::ops) dilation: i64,
-        /// The number of elements along the dimension.
         pub(in crate::ops) size: i64,
-        /// The number of windows.
         pub(in crate::ops) count: i64,
     }
 }
 
-/// The windows of a plane, down and across.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(in crate::ops) struct Grid {
@@ -35,7 +27,7 @@ pub(in crate::ops) struct Grid {
 }
 
 impl Grid {
-    /// The height and width of the plane, of a window, and of the grid.
+    /// The height and width of the plane, a window, and the grid.
     pub(in crate::ops) fn extents(&self) -> [[usize; 2]; 3] {
         let Grid { down, across } = self;
         [[down.size, across.size], [down.kernel, across.kernel], [down.count, across.count]]
@@ -44,8 +36,7 @@ impl Grid {
 }
 
 impl Windows {
-    /// The windows for PyTorch's arguments: as many as fit, plus, with `ceil_mode`, one that extends beyond the end if
-    /// it begins before it.
+    /// Creates as many windows as fit, and with `ceil_mode` one more that extends beyond the end.
     pub(in crate::ops) fn new(
         size: usize,
         [kernel, stride, padding, dilation]: [usize; 4],
@@ -72,45 +63,44 @@ impl Windows {
         Ok(Windows { kernel, stride, padding, dilation, size, count })
     }
 
-    /// The start of window `o`, which may be before the first element.
+    /// The start of window `o`, which may be negative.
     #[inline(always)]
     pub(in crate::ops) fn start(&self, o: usize) -> i64 {
         o as i64 * self.stride - self.padding
     }
 
-    /// The elements of window `o`, if they are adjacent (dilation 1).
+    /// The elements of window `o`, for dilation 1.
     #[inline(always)]
     pub(in crate::ops) fn elements(&self, o: usize) -> Range<usize> {
         let (start, end) = (self.start(o), self.start(o) + self.kernel);
         start.max(0) as usize..end.min(self.size).max(0) as usize
     }
 
-    /// Whether two windows may have an element in common.
     pub(in crate::ops) fn overlap(&self) -> bool {
         self.stride <= (self.kernel - 1) * self.dilation
     }
 
-    /// The number of elements in window `o`, including padding. There are none beyond the padding.
+    /// The number of elements in window `o` with padding, but none beyond the padding.
     #[inline(always)]
     pub(in crate::ops) fn padded_elements(&self, o: usize) -> i64 {
         (self.start(o) + self.kernel).min(self.size + self.padding) - self.start(o)
     }
 
-    /// Element `k` of window `o`, if it is not padding.
+    /// The position of element `k` of window `o`, unless it is padding.
     #[inline(always)]
     pub(in crate::ops) fn element(&self, o: usize, k: i64) -> Option<usize> {
         let at = self.start(o) + k * self.dilation;
         (0..self.size).contains(&at).then_some(at as usize)
     }
 
-    /// The window whose element `k` is element `i`.
+    /// The window whose element `k` is at position `i`.
     pub(in crate::ops) fn over(&self, i: usize, k: i64) -> Option<usize> {
         let start = i as i64 + self.padding - k * self.dilation;
         let is_one = start >= 0 && start % self.stride == 0 && start / self.stride < self.count;
         is_one.then_some((start / self.stride) as usize)
     }
 
-    /// The windows whose element `k` is not padding, and the position of that element in the first of them.
+    /// The windows whose element `k` is not padding, and the position of that element in the first.
     #[inline(always)]
     pub(in crate::ops) fn inside(&self, k: i64) -> (Range<usize>, usize) {
         let at = k * self.dilation - self.padding;

@@ -1,5 +1,3 @@
-//! The range of integers that a tensor of a given dtype may be filled with.
-
 use half::{bf16, f16};
 
 use super::error::RandomError;
@@ -8,10 +6,8 @@ use crate::error::{Error, Result};
 use crate::host_context::HostContext;
 use crate::ops::elementwise::Convert;
 
-/// The bounds that `random_` draws between: from `low` up to but excluding `high`.
-///
-/// As in PyTorch, the float that a bound rounds to must be in the range as well; otherwise the bound moves to the next
-/// float that is. So the range, and with it the numbers drawn, may differ from those of an i64.
+/// Returns the bounds of `random_`: from `low` up to but excluding `high`. As in PyTorch, a bound that rounds to a
+/// float outside the range moves to the next float inside, so the drawn numbers may differ from those of an i64.
 pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
     if low >= high {
         return Err(RandomError::EmptyRange { low, high }.into());
@@ -44,7 +40,7 @@ pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
     Ok((low, high))
 }
 
-/// The power of two up to which a floating-point dtype represents every integer.
+/// The significand bits of a float type, which represents every integer up to 2^bits.
 fn digits(dtype: DType) -> Option<u32> {
     match dtype {
         DType::F16 => Some(11),
@@ -62,7 +58,7 @@ fn inside(low: i64, high: i64, dtype: DType, digits: u32) -> Result<(i64, i64)> 
         DType::F32 => (number as f32).convert(),
         _ => (number as f64).convert(),
     };
-    // The spacing of the floats around `number`.
+    // The spacing of floats near `number`.
     let step = |number: i64| 1 << (number.unsigned_abs().ilog2() + 1).saturating_sub(digits);
     let (first, last): (i64, i64) = (rounded(low + 1), rounded(high - 1));
     let from = if first < low { first.wrapping_add(step(low + 1)) } else { low };

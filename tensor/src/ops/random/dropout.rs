@@ -1,5 +1,3 @@
-//! Dropout: during training, zeros each element with probability `p` and scales the others up.
-
 use std::panic::Location;
 
 use super::error::RandomError;
@@ -23,10 +21,9 @@ operations! {
 }
 
 impl Tensor {
-    /// Zeros each element with probability `p` and multiplies the others by `1 / (1 − p)`, so that the expected sum
-    /// stays the same (`torch.nn.functional.dropout`). When not training, returns the tensor itself.
-    ///
-    /// An element is kept if a uniformly drawn f64 is less than `1 − p`.
+    /// Zeros each element with probability `p` and multiplies the others by `1 / (1 − p)`, so the expected sum stays
+    /// the same (`torch.nn.functional.dropout`). When not training, returns the tensor. An element is kept if a uniform
+    /// f64 is less than `1 − p`.
     #[track_caller]
     pub fn dropout(&self, p: f64, training: bool) -> Result<Tensor> {
         if !(0.0..=1.0).contains(&p) {
@@ -37,7 +34,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         if p == 1.0 {
-            return self.mul(false); // For any dtype.
+            return self.mul(false); // Works for any dtype.
         }
         if !self.dtype().is_floating_point() {
             return Err(DTypeError::InPlaceCast { result: DType::F32, output: self.dtype() }.into());
@@ -50,7 +47,7 @@ impl Tensor {
         let mut keep = reserve(self.numel())?;
         keep.resize(self.numel(), false);
         draw(None, |engine| fill_bernoulli(engine, &mut keep, 1.0 - p));
-        // Draws follow the order of memory; `back` restores the order of the mask's dimensions.
+        // Numbers are drawn in memory order; `back` restores the order of the dimensions.
         let order = memory_order(self);
         let sizes: Vec<usize> = order.iter().map(|dim| self.sizes()[*dim]).collect();
         let mut back = vec![0; order.len()];
@@ -67,11 +64,10 @@ struct DropoutFunction {
 }
 
 impl DropoutFunction {
-    /// `x · scale` where the mask is true, `x · 0` elsewhere.
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         let kernel = MASKED_SCALE.of(x.dtype())?;
-        // 1 / (1 − p) in the tensor's own dtype, as PyTorch gets it by dividing the mask.
+        // 1 / (1 − p) in the tensor's dtype, like PyTorch's quotient of mask and number.
         let scale = match x.dtype() {
             DType::F64 => 1.0 / (1.0 - self.p),
             _ => f64::from(1.0 / (1.0 - self.p) as f32),

@@ -1,12 +1,10 @@
-//! The errors of random numbers.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of random numbers.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum RandomError {
     #[error("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")]
     EmptyRange { low: i64, high: i64 },
@@ -23,7 +21,7 @@ pub enum RandomError {
     NegativeStd { std: f64 },
     #[error("dropout probability has to be between 0 and 1, but got {p}")]
     DropoutProbability { p: f64 },
-    /// Also for a tensor on a GPU, which is not a ByteTensor either.
+    /// Also for a tensor on a GPU.
     #[error("RNG state must be a torch.ByteTensor")]
     StateType,
     #[error("{0}")]

@@ -1,7 +1,5 @@
-//! The kernels of random numbers on a device. (The host uses PyTorch's own sequence, which only one thread can walk;
-//! see [`crate::random`].)
-//!
-//! Each element draws two numbers at its own position in the generator's sequence, however many it needs.
+//! The kernels of random numbers on a device. The host uses PyTorch's sequence, which only one thread can follow (see
+//! [`crate::random`]). Each element has two numbers in the generator's sequence, even if it needs fewer.
 
 use bytemuck::Pod;
 
@@ -17,7 +15,6 @@ use crate::ops::row::{row, rows};
 use crate::random::philox_fill;
 use crate::tensor::Tensor;
 
-/// Numbers of the sequence that each element draws.
 const DRAWS: usize = 2;
 
 /// Calls `set` for each element of the output, with its two random numbers and its position.
@@ -33,7 +30,6 @@ fn draw<O: Pod + Send>(args: &mut Args<'_, '_>, set: impl Fn([u32; DRAWS], usize
     });
 }
 
-/// Reserves the part of the sequence that the elements of a tensor draw from.
 fn take(target: &Tensor) -> [i64; 2] {
     match target.storage().device() {
         Some(memory) => memory.cuda().draw(target.device().index(), (DRAWS * target.numel()) as u64),
@@ -41,7 +37,7 @@ fn take(target: &Tensor) -> [i64; 2] {
     }
 }
 
-/// Uniform in [0, 1), with as many bits as the type has, so that 1 itself never occurs.
+/// Uniform numbers in [0, 1), with as many bits as the type holds, so that none rounds to 1.
 trait Uniform: Float {
     fn uniform(draws: [u32; 2]) -> Self;
 }
@@ -59,7 +55,7 @@ impl Uniform for f64 {
 }
 
 rows! {
-    // These take the seed and a position in its sequence, then two numbers from the caller.
+    // The integers are the seed and a position in its sequence. Two numbers from the caller follow.
     UNIFORM: row!("uniform", each_float, [Out(T), Int, Int, Float, Float], Elements, Costly, uniform_twin::<T>)
         .refused_as("check_uniform_bounds");
     NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
@@ -85,13 +81,13 @@ fn uniform_twin<T: Memory<Math: Uniform>>(mut args: Args<'_, '_>) -> TwinResult 
     let (low, range) = (from.widen(), to.widen() - from.widen());
     draw(&mut args, |draws, _, out: &mut T| {
         let value = T::narrow(T::Math::uniform(draws) * range + low);
-        // Rounding may reach the upper end, which is not part of the range.
+        // Rounding may reach the upper end, which is not in the range.
         *out = if value == to { from } else { value };
     });
     Ok(())
 }
 
-/// The Box–Muller transform: the radius from one number, the angle from the other.
+/// The Box–Muller transform: one number gives the radius, the other the angle.
 pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
     launch(NORMAL.of(target.dtype())?, [], [target], &take(target), &[mean, std])
 }
@@ -110,7 +106,7 @@ fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T
     Ok(())
 }
 
-/// Draws integers from `range` values starting at `low`; a `range` of 0 stands for 2⁶⁴.
+/// Draws integers from `range` values starting at `low`. A `range` of 0 means 2⁶⁴.
 pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
     let [seed, first] = take(target);
     launch(RANDOM.of(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
@@ -132,13 +128,12 @@ fn bernoulli_twin(mut args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Draws 1 with the probability that `probability`, which is broadcast, gives for each element, else 0.
+/// Draws 1 with each element's `probability`, which is broadcast, else 0.
 pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
     let probability = &probability.detach().to(DType::F64)?;
     launch(BERNOULLI.only(), [probability], [target], &take(target), &[])
 }
 
-/// Draws 1 with the same probability for all elements, else 0.
 pub(super) fn bernoulli_scalar(p: f64, target: &Tensor) -> Result<()> {
     bernoulli(&number(Scalar::Float(p), DType::F64)?, target)
 }

@@ -1,6 +1,4 @@
-//! Random tensors and dropout, with PyTorch's numbers for PyTorch's seeds.
-//!
-//! The numbers come from [`Generator`]; this module writes them to tensors.
+//! Random tensors and dropout, with PyTorch's numbers for PyTorch's seeds. The numbers come from [`Generator`].
 
 mod bounds;
 pub(in crate::ops) mod dropout;
@@ -46,8 +44,7 @@ operations! {
     RANDOM: Operation::new("random_").node("RandomBackward2");
 }
 
-/// The keyword arguments for new random tensors. A dtype, a device, a tensor with both, or a generator can be passed
-/// instead.
+/// The keyword arguments of new random tensors. A dtype, a device, a tensor with both, or a generator converts to them.
 ///
 /// ```
 /// use todevice::{DType, Generator, RandomOptions, Tensor};
@@ -60,13 +57,13 @@ operations! {
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct RandomOptions<'g> {
-    /// The element dtype; defaults to f32, or i64 for integers.
+    /// The dtype of the elements. The default is f32, or i64 for integers.
     pub dtype: Option<DType>,
-    /// The device on which the tensor is created and its numbers are drawn.
+    /// The device of the tensor, where its numbers are drawn.
     pub device: Device,
     /// Whether the tensor accumulates gradients.
     pub requires_grad: bool,
-    /// The generator that draws the numbers; defaults to the device's own.
+    /// The generator of the numbers. The default is the device's generator.
     pub generator: Option<&'g Generator>,
 }
 
@@ -114,7 +111,6 @@ impl<'g> AndOptions<usize, Option<&'g Generator>> for (usize, &'g Generator) {
     }
 }
 
-/// Creates a random tensor, of `dtype` if the options do not name one.
 #[track_caller]
 fn drawn(
     operation: &'static Operation,
@@ -127,27 +123,26 @@ fn drawn(
     made(operation, sizes, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
 }
 
-/// Creating random tensors. Options, in a pair with the sizes, are a dtype, a device, a generator, or
-/// [`RandomOptions`].
+/// Random tensors. The options, in a pair with the sizes, are a dtype, a device, a generator, or [`RandomOptions`].
 ///
-/// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox: for one seed they are the
-/// same on every device, simulated or real, but they differ from PyTorch's on CUDA, which depend on the launch.
+/// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox. A seed gives the same
+/// numbers on every device, simulated or real, but not PyTorch's, which depend on the launch.
 impl Tensor {
-    /// Uniform numbers in [0, 1), f32 by default.
+    /// Draws uniform numbers in [0, 1), f32 by default.
     #[track_caller]
     pub fn rand<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         drawn(&RAND, sizes, options, DType::F32, &|tensor| uniform_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// Normal numbers with mean 0 and variance 1, f32 by default.
+    /// Draws normal numbers with mean 0 and variance 1, f32 by default.
     #[track_caller]
     pub fn randn<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         drawn(&RANDN, sizes, options, DType::F32, &|tensor| normal_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// Integers from `low` up to but excluding `high`, i64 by default.
+    /// Draws integers from `low` up to but excluding `high`, i64 by default.
     #[track_caller]
     pub fn randint<'a, 'g>(
         low: i64,
@@ -160,22 +155,22 @@ impl Tensor {
         })
     }
 
-    /// The numbers 0 to n − 1 in random order, as i64. With a generator: `Tensor::randperm((n, &generator))`.
+    /// Returns the numbers 0 to n − 1 in random order, as i64. With a generator: `Tensor::randperm((n, &generator))`.
     #[track_caller]
     pub fn randperm<'g>(n: impl AndOptions<usize, Option<&'g Generator>>) -> Result<Tensor> {
         let (n, generator) = n.split();
         Layout::contiguous(&[n])?.bytes(size_of::<i64>())?;
-        drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.
+        drop(reserve::<i64>(n)?); // If the engine's allocation failed, the program would abort.
         Tensor::from_slice(&draw(generator, |engine| randperm(engine, n)), &[n])
     }
 
-    /// Normal numbers with the shape, dtype and device of this tensor.
+    /// Draws normal numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
         Tensor::randn((self.sizes(), self))
     }
 
-    /// Uniform numbers with the shape, dtype and device of this tensor.
+    /// Draws uniform numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
         Tensor::rand((self.sizes(), self))
@@ -203,7 +198,7 @@ impl Tensor {
         Tensor::randn((sizes, RandomOptions { generator, ..options.into().into() }))
     }
 
-    /// Draws 1 or 0 for each probability in this tensor: 1 if a random number falls below it.
+    /// Draws 1 with the probability of each element in this tensor, else 0.
     #[track_caller]
     pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
         check_generator(self, generator)?;
@@ -237,7 +232,6 @@ impl Tensor {
     }
 }
 
-/// Filling a tensor with random numbers.
 impl Tensor {
     /// Overwrites the tensor with uniform numbers in [from, to).
     #[track_caller]
@@ -257,14 +251,13 @@ impl Tensor {
         ops::update(&RANDOM_FROM_TO, self, NewValues::FRESH, || random_from_to(self, low, high, generator))
     }
 
-    /// Overwrites the tensor with integers from the whole range that the dtype represents exactly.
+    /// Overwrites the tensor with integers from the range that the dtype represents exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
         ops::update(&RANDOM, self, NewValues::FRESH, || random(self, generator))
     }
 }
 
-/// Refuses a host generator for a tensor on a device.
 fn check_generator(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
     match generator {
         Some(_) if target.is_cuda() => {
@@ -274,7 +267,7 @@ fn check_generator(target: &Tensor, generator: Option<&Generator>) -> Result<()>
     }
 }
 
-/// The integers that `random_` draws from: the lowest, and their number; 0 stands for 2⁶⁴.
+/// The range of `random_`: the lowest integer, and the number of integers, where 0 means 2⁶⁴.
 fn all_of(dtype: DType) -> (i64, u64) {
     match dtype {
         DType::Bool => (0, 2),
@@ -295,15 +288,13 @@ fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -
     }
 }
 
-/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in the order of its
-/// memory, not of its indices.
+/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in memory order.
 fn memory_order(tensor: &Tensor) -> Vec<usize> {
     let mut dims: Vec<usize> = (0..tensor.ndim()).collect();
     sort::few(&mut dims, |dim| Reverse(tensor.strides()[*dim]));
     dims
 }
 
-/// Fills `target` in the order of its memory.
 fn fill<T: bytemuck::Pod>(
     target: &Tensor,
     generator: Option<&Generator>,
@@ -370,7 +361,6 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     if target.is_cuda() {
         return kernels::normal(target, mean, std);
     }
-    // A non-contiguous tensor is filled element by element, whatever its size.
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
         (DType::F64, true) => fill(target, generator, |engine, out| fill_normal_f64(engine, out, mean, std)),

@@ -1,8 +1,5 @@
-//! Cumulative sums.
-//!
-//! Floats of every dtype are summed in f64, and each sum is rounded once. The order is that of a warp's scan, 32
-//! elements at a time: each element adds the one before it, then the partial sum 2 places before it, then those 4, 8
-//! and 16 places before it. Finally all 32 add the sum of everything before them.
+//! Cumulative sums. Floats are summed in f64, and each sum is rounded once. The order is a warp's scan of 32 elements:
+//! each adds the one before it, then the partial sums 2, 4, 8 and 16 places before, then all before the 32.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
@@ -23,8 +20,7 @@ operations! {
 }
 
 impl Tensor {
-    /// The cumulative sum along a dimension: each element plus all those before it, in a tensor of the same sizes.
-    /// Integers and bools are summed as i64 (`torch.cumsum`).
+    /// Sums each element and all before it along a dimension (`torch.cumsum`). Sums of integers and bools are i64.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -44,7 +40,7 @@ struct Cumsum {
 }
 
 impl Cumsum {
-    /// The kernel takes contiguous rows, so `dim` is moved to the end and back.
+    /// Moves `dim` to the end and back, because the kernel takes contiguous rows.
     fn run(&self, x: &Tensor, from_the_end: bool) -> Result<Tensor> {
         if x.ndim() == 0 {
             return copy_of(x);
@@ -78,7 +74,7 @@ rows! {
     CUMSUM: row!("cumsum", sums, [In(T), Out(T), Int], LastDim, Cheap, cumsum_twin::<T>);
 }
 
-/// The type of the summands, and the type they are summed in.
+/// A type to sum, and the type of its sums.
 trait Summand: bytemuck::Pod + Send + Sync {
     type Sum: Number + Default;
     fn widen(self) -> Self::Sum;

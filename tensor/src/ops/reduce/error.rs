@@ -1,12 +1,10 @@
-//! The errors of reductions.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a reduction.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ReduceError {
     #[error("dim {dim} appears multiple times in the list of dims")]
     RepeatedDim { dim: usize },

@@ -26,65 +26,63 @@ operations! {
 }
 
 impl Tensor {
-    /// The largest element, or NaN if there is one. Equal elements share the gradient.
+    /// Returns the largest element, or NaN if there is one. Equal elements share the gradient.
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
         extreme(self, &MAX, Which::Largest, &[], false)
     }
 
-    /// The smallest element, or NaN if there is one. Equal elements share the gradient.
+    /// Returns the smallest element, or NaN if there is one. Equal elements share the gradient.
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
         extreme(self, &MIN, Which::Smallest, &[], false)
     }
 
-    /// The largest elements over some dimensions (`torch.amax`). Equal elements share the gradient.
+    /// Returns the largest elements over some dimensions (`torch.amax`). Equal elements share the gradient.
     #[track_caller]
     pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         extreme(self, &AMAX, Which::Largest, dims, keepdim)
     }
 
-    /// The smallest elements over some dimensions (`torch.amin`).
+    /// Returns the smallest elements over some dimensions (`torch.amin`).
     #[track_caller]
     pub fn amin(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         extreme(self, &AMIN, Which::Smallest, dims, keepdim)
     }
 
-    /// The largest elements along a dimension and their positions (`torch.max(x, dim)`). The gradient goes to the
-    /// element found.
+    /// Returns the largest elements along a dimension and their positions, which get the gradient (`torch.max`).
     #[track_caller]
     pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         with_positions(self, Which::Largest, dim, keepdim)
     }
 
-    /// The smallest elements along a dimension and their positions (`torch.min(x, dim)`).
+    /// Returns the smallest elements along a dimension and their positions (`torch.min(x, dim)`).
     #[track_caller]
     pub fn min_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         with_positions(self, Which::Smallest, dim, keepdim)
     }
 
-    /// The position of the largest element along a dimension, the first of equal ones. `None` indexes the flattened
-    /// tensor.
+    /// Returns the position of the first largest element along a dimension, or in the flattened tensor for `None`.
     #[track_caller]
     pub fn argmax(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
         refuse_bool(self, "argmax(): does not support bool input")?;
         arg_extreme(self, Which::Largest, dim.into(), keepdim)
     }
 
-    /// The position of the smallest element along a dimension.
+    /// Returns the position of the first smallest element along a dimension, or in the flattened tensor for `None`.
     #[track_caller]
     pub fn argmin(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
         refuse_bool(self, "argmin(): does not support bool input")?;
         arg_extreme(self, Which::Smallest, dim.into(), keepdim)
     }
 
-    /// Whether every element is nonzero, as a bool, or as a u8 for a u8 tensor.
+    /// Tests whether all elements are nonzero. The result is a bool, or a u8 for a u8 tensor.
     #[track_caller]
     pub fn all(&self) -> Result<Tensor> {
         truth(self, Which::Smallest)
     }
 
-    /// Whether any element is nonzero, as a bool, or as a u8 for a u8 tensor.
+    /// Tests whether any element is nonzero. The result is a bool, or a u8 for a u8 tensor.
     #[track_caller]
     pub fn any(&self) -> Result<Tensor> {
         truth(self, Which::Largest)
@@ -118,7 +116,7 @@ fn extreme(
     ops::apply(Extreme { operation, which, reduced, keepdim, of_all }, [x])
 }
 
-/// Refuses to look for an extreme among no elements. The error names the first empty dimension as the caller gave it.
+/// Refuses an extreme of no elements. The error names the first empty dimension as the caller passed it.
 fn check_not_empty(x: &Tensor, dims: &[i64], operation: &Operation) -> Result<()> {
     if x.numel() > 0 {
         return Ok(());
@@ -135,7 +133,6 @@ fn check_not_empty(x: &Tensor, dims: &[i64], operation: &Operation) -> Result<()
     Ok(())
 }
 
-/// A dimension, counted from the first.
 fn from_start(x: &Tensor, dim: i64) -> Result<i64> {
     Ok(x.layout().dim(dim)? as i64)
 }
@@ -145,7 +142,7 @@ struct Extreme {
     which: Which,
     reduced: Vec<bool>,
     keepdim: bool,
-    /// Whether this is `max()` or `min()`, in whose gradient PyTorch handles NaN. It does not in that of `amax`.
+    /// Whether this is `max()` or `min()`, whose gradient handles NaN in PyTorch. That of `amax` does not.
     of_all: bool,
 }
 
@@ -167,7 +164,7 @@ impl Function<1> for Extreme {
         let [x, y] = saved.tensors()?;
         let is_extreme = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?;
         if self.of_all {
-            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // A NaN, if any, was the result, though it equals nothing.
+            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // A NaN equals nothing, but was the result.
             let share = grad.div(&is_extreme.sum()?)?;
             return Ok([Some(is_extreme.where_cond(&share, 0)?)]);
         }
@@ -208,19 +205,18 @@ fn with_positions(x: &Tensor, which: Which, dim: i64, keepdim: bool) -> Result<(
     Ok((values, positions))
 }
 
-/// The elements at the positions of the extremes along a dimension.
 struct AtPositions {
     which: Which,
     reduced: Vec<bool>,
 }
 
 impl AtPositions {
-    /// The reduced dimension; a number has none.
+    /// The reduced dimension. A 0-dim tensor has none.
     fn dim(&self) -> Option<usize> {
         self.reduced.iter().position(|reduced| *reduced)
     }
 
-    /// Positions or values in the shape of an index into `x`: with the reduced dimension, of size 1.
+    /// Restores the reduced dimension, with size 1, in positions or values.
     fn kept(&self, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
         let with_ones =
             sizes.iter().zip(&self.reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
@@ -241,7 +237,6 @@ impl Function<2> for AtPositions {
         Ok(out)
     }
 
-    /// The whole gradient goes to the element found.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [positions] = saved.tensors()?;
         let Some(dim) = self.dim() else { return Ok([Some(grad.clone()), None]) };

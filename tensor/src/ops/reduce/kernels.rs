@@ -1,8 +1,6 @@
-//! The kernels of reductions, in the order of [`tree`](crate::cpu::tree).
-//!
-//! The tensor is treated as a matrix: `rows` results, each of `length` elements. Either the elements of one result are
-//! adjacent in memory (rows), or those of neighbouring results are (columns). Each case has a loop that runs along
-//! memory.
+//! The kernels of reductions, in the order of [`tree`](crate::cpu::tree). They treat a tensor as a matrix: `rows`
+//! results of `length` elements each. Adjacent in memory are either the elements of one result (rows) or those of
+//! neighbouring results (columns). Each case has a loop along memory.
 
 use bytemuck::Pod;
 
@@ -21,7 +19,7 @@ use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// A monoid: the values that are combined, and how.
+/// A type, and the operation that combines its values.
 pub(super) trait Monoid: Send + Sync + 'static {
     type Value: Pod + Element;
     const IDENTITY: Self::Value;
@@ -46,7 +44,7 @@ macro_rules! reducers {
             type Value = $T;
             const IDENTITY: $T = $lowest;
             #[inline(always)]
-            #[allow(clippy::eq_op)] // A NaN, once found, stays.
+            #[allow(clippy::eq_op)] // A NaN stays.
             fn combine(a: $T, b: $T) -> $T {
                 if b > a || b != b { b } else { a }
             }
@@ -70,11 +68,11 @@ reducers! {
     u8: u8::wrapping_add, u8::MIN, u8::MAX;
 }
 
-/// The approximate number of elements from which a second thread pays off.
+/// The approximate number of elements that justify a second thread.
 const SMALLEST_PARALLEL: usize = 1 << 18;
 
-/// A tensor as rows, each of which gives one result, and the number of elements in a row. It is a matrix, or, if the
-/// strides do not allow that, a tensor with the kept dimensions first and the reduced ones after them.
+/// Views a tensor as one row per result, and returns the length of a row. The view is a matrix if the strides allow,
+/// else it has the kept dimensions first and the reduced ones last.
 fn rows(x: &Tensor, reduced: &[bool]) -> Result<(Tensor, usize)> {
     let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
     let [results, length] = [&kept, &gone].map(|dims| dims.iter().map(|dim| x.sizes()[*dim]).product());
@@ -83,8 +81,7 @@ fn rows(x: &Tensor, reduced: &[bool]) -> Result<(Tensor, usize)> {
     Ok((x.with_layout(rows.view(&[results, length])?.unwrap_or(rows)), length))
 }
 
-/// If the rows are the columns of a matrix, so that neighbours in memory belong to neighbouring results: the step from
-/// one element of a result to its next.
+/// If rows are the columns of a matrix, returns the step between the elements of a result.
 fn columns(rows: &Layout, length: usize) -> Option<usize> {
     match (rows.sizes(), rows.strides()) {
         (&[columns, rows], &[1, step]) if columns > 1 && rows == length && step >= columns => Some(step),
@@ -104,7 +101,7 @@ fn matrices(rows: &Layout, length: usize) -> Option<[usize; 3]> {
     }
 }
 
-/// The kernels of a reduction: of whole rows, and of their chunks, whose results are not yet rounded to half types.
+/// The kernels of a reduction: for whole rows, and for their chunks, whose results are not rounded to half types.
 pub(super) struct ReductionKernels {
     rows: &'static Row,
     chunks: &'static Row,
@@ -115,7 +112,7 @@ pub(super) const AMAX: ReductionKernels = ReductionKernels { rows: &AMAX_OF_ROWS
 pub(super) const AMIN: ReductionKernels = ReductionKernels { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
 
 rows! {
-    // The integer is the length of a row. Smaller integers are summed as i64.
+    // The integer is the length of a row. Integers below i64 are summed as i64.
     SUM_OF_ROWS: row!("sum", sums, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Sum<T>>);
     SUM_OF_CHUNKS: row!("sum_chunks", sums, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Sum<T>>);
     AMAX_OF_ROWS: row!("amax", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Largest<T>>);
@@ -126,7 +123,7 @@ rows! {
     ARGMIN: row!("argmin", numbers, [In(T), Out(i64), Int], Rows, Cheap, |args| positions::<T>(args, false));
 }
 
-/// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
+/// Reduces the flagged dimensions of `x` into `out`, which has the kept dimensions in order.
 pub(super) fn reduce(reduction: ReductionKernels, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
     let ReductionKernels { rows: rows_at_once, chunks: of_chunks } = reduction;
     let (rows, length) = rows(x, reduced)?;
@@ -136,8 +133,8 @@ pub(super) fn reduce(reduction: ReductionKernels, x: &Tensor, reduced: &[bool], 
     if !out.is_cuda() || chunks < many_chunks || out.numel() >= MANY_ROWS {
         return launch(rows_at_once.of(x.dtype())?, [&rows], [out], &[length as i64], &[]);
     }
-    // Few but long rows: one block for each would leave most of the device idle. So all chunks are reduced first, and
-    // then their results. The order is the tree's either way.
+    // With few but long rows, one block per row would leave most of the device idle. So the chunks are reduced first,
+    // then their results. The order is the tree's in both cases.
     let calculated = if out.dtype().is_half() { DType::F32 } else { out.dtype() };
     let partials = out.uninit_beside(&[out.numel(), chunks], calculated)?;
     launch(of_chunks.of(x.dtype())?, [&rows], [&partials], &[length as i64], &[])?;
@@ -150,9 +147,8 @@ pub(super) fn reduce(reduction: ReductionKernels, x: &Tensor, reduced: &[bool], 
     }
 }
 
-/// The minimum number of chunks in a row, and the maximum number of rows, for a two-step reduction on a device. The
-/// warps of a block handle 8 chunks of a row at once; for columns, however, all of them work on one chunk of 32
-/// columns, one chunk after another.
+/// The least chunks per row and the most rows for a two-step reduction on a device. A block reduces 8 chunks of a row
+/// at once, one per warp. For columns, its warps share a chunk of 32 columns.
 const MANY_CHUNKS: usize = 8;
 const MANY_CHUNKS_OF_COLUMNS: usize = 2;
 const MANY_ROWS: usize = 1024;
@@ -179,7 +175,7 @@ fn reduce_twin<R: Monoid>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Computes the results of the chunks of each row, for few but long rows.
+/// Reduces the chunks of each row, for few but long rows.
 fn chunks_twin<R: Monoid>(args: Args<'_, '_>) -> TwinResult {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let (values, length) = (x.values(), args.ints[0] as usize);
@@ -211,7 +207,6 @@ fn chunk_of<R: Monoid>() -> fn(&[R::Value]) -> R::Value {
     vectorized!([R: Monoid] lanes::<R>, (values: &[R::Value]) -> R::Value)
 }
 
-/// Reduces a chunk of a row, both given by index.
 fn chunk_at<R: Monoid>(
     values: &[R::Value],
     runs: Runs,
@@ -231,7 +226,6 @@ fn chunk_at<R: Monoid>(
     }
 }
 
-/// Computes each result from its own run of elements.
 fn reduce_rows<R: Monoid>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
     let chunk = chunk_of::<R>();
     let chunk_of_row = chunk_at::<R>(values, runs, length);
@@ -257,19 +251,17 @@ fn reduce_rows<R: Monoid>(values: &[R::Value], runs: Runs, length: usize, out: &
     }
 }
 
-/// Columns reduced together: as many as make good use of the L1 cache with the lanes of this many values.
+/// The number of columns reduced together, whose lanes fit in the L1 cache.
 const TILE: usize = 32;
 
 /// Reduces neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
 fn reduce_columns<R: Monoid>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let threads = threads_for(out.len() * length, SMALLEST_PARALLEL);
-    // A piece is a tile.
     for_pieces(threads, out, TILE, &|i, out| {
         columns_of_tiles::<R>(&values[i * TILE..], row_stride, length, out)
     });
 }
 
-/// The same on the current thread.
 fn columns_of_tiles<R: Monoid>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let tile = |i: usize, out: &mut [R::Value]| {
         let first = i * TILE;
@@ -297,7 +289,7 @@ fn columns_of_tiles<R: Monoid>(values: &[R::Value], row_stride: usize, length: u
     out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i, out));
 }
 
-/// The results of the chunks of each column, stored column by column.
+/// Reduces the chunks of each column. The results are stored column by column.
 fn chunks_of_columns<R: Monoid>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
     let chunks = length.div_ceil(CHUNK);
     let tile = |i: usize, out: &mut [R::Value]| {
@@ -314,7 +306,7 @@ fn chunks_of_columns<R: Monoid>(values: &[R::Value], step: usize, length: usize,
     for_pieces(threads_for(out.len() * CHUNK, SMALLEST_PARALLEL), out, TILE * chunks, &tile);
 }
 
-/// One chunk of up to [`TILE`] columns: [`tree::chunk`], vectorised across columns.
+/// Reduces a chunk of up to [`TILE`] columns: [`tree::chunk`], vectorised across columns.
 fn column_chunk<R: Monoid>(
     values: &[R::Value],
     row_stride: usize,
@@ -364,8 +356,7 @@ fn column_chunk<R: Monoid>(
     best(values, row_stride, rows, columns)
 }
 
-/// The position of the extreme of each run of elements, the first of equal ones. A NaN counts as more extreme than any
-/// number.
+/// Finds the first extreme of each row. A NaN is more extreme than any number.
 fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> TwinResult {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let runs = Runs::of(x.layout);
@@ -388,8 +379,8 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> TwinResu
     Ok(())
 }
 
-/// The position of the first NaN, or else of the first number that no other beats. Finds the extreme first and its
-/// position second, because a loop that also tracked positions would not be vectorised.
+/// Returns the position of the first NaN, or of the first number that no other beats. It finds the extreme first,
+/// because a loop that tracks positions is not vectorised.
 #[allow(clippy::eq_op)] // Only a NaN differs from itself.
 fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usize {
     let (blocks, rest) = row.as_chunks::<LANES>();
@@ -397,7 +388,6 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     for block in blocks {
         for lane in 0..LANES {
             let value = block[lane];
-            // No number beats a NaN, so it stays.
             let wins = beats(value, lanes[lane]) | (value != value);
             lanes[lane] = if wins { value } else { lanes[lane] };
         }
@@ -408,7 +398,6 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     let is_it = |value: &T| if has_nan { value != value } else { *value == best };
     let has_it = |block: &[T; LANES]| block.iter().fold(false, |found, value| found | is_it(value));
     let before = LANES * blocks.iter().position(has_it).unwrap_or(blocks.len());
-    // There always is one, because a row has at least one element.
     before + row[before..].iter().position(is_it).unwrap_or(0)
 }
 

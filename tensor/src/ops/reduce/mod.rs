@@ -18,12 +18,12 @@ pub(crate) use sum::sum_to;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The dimensions that a reduction runs over, as a flag for each. No dimension given means all of them.
+/// Flags the dimensions of a reduction. No dimension means all.
 fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
     let mut reduced = vec![dims.is_empty(); x.ndim()];
     for dim in dims {
         let dim = x.layout().dim(*dim)?;
-        // A number has no dimensions, but PyTorch accepts 0 and −1 for it.
+        // PyTorch accepts 0 and −1 for a 0-dim tensor.
         if let Some(flag) = reduced.get_mut(dim)
             && std::mem::replace(flag, true)
         {
@@ -33,7 +33,7 @@ fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
     Ok(reduced)
 }
 
-/// The sizes of the result, with the reduced dimensions kept as 1 or dropped.
+/// The sizes of the result. `keepdim` keeps reduced dimensions with size 1.
 fn reduced_sizes(x: &Tensor, reduced: &[bool], keepdim: bool) -> Vec<usize> {
     x.sizes()
         .iter()

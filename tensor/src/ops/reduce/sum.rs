@@ -1,5 +1,3 @@
-//! Sums, and reductions built from them.
-
 use super::error::ReduceError;
 use super::kernels;
 use super::{reduced_dims, reduced_sizes};
@@ -22,46 +20,46 @@ operations! {
 }
 
 impl Tensor {
-    /// The sum of all elements. Integers and bools are summed as i64.
+    /// Sums all elements. Integers and bools are summed as i64.
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor> {
         let reduced = reduced_dims(self, &[])?;
         ops::apply(SumDims { reduced, keepdim: false, operation: &SUM }, [self])
     }
 
-    /// The sum over the given dimensions (all, if none is given), which `keepdim` keeps with size 1.
+    /// Sums over the given dimensions, or all if none is given. `keepdim` keeps them with size 1.
     #[track_caller]
     pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let reduced = reduced_dims(self, dims)?;
         ops::apply(SumDims { reduced, keepdim, operation: &SUM_DIM }, [self])
     }
 
-    /// The mean of all elements, NaN if there are none.
+    /// Computes the mean of all elements, NaN if there are none.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
         mean(self, &[], false, &MEAN)
     }
 
-    /// The mean over the given dimensions (all, if none is given), which `keepdim` keeps with size 1.
+    /// Computes the mean over the given dimensions, or all if none is given. `keepdim` keeps them with size 1.
     #[track_caller]
     pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         mean(self, dims, keepdim, &MEAN_DIM)
     }
 
-    /// The variance over the given dimensions (all, if none is given): the sum of the squared deviations from the mean,
-    /// divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
+    /// Computes the variance over the given dimensions, or all if none is given: the sum of squared deviations from the
+    /// mean, divided by their number less `correction` (1, PyTorch's default, is Bessel's correction).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
         variance(self, dims, correction, keepdim, false)
     }
 
-    /// The standard deviation: the square root of [`var`](Self::var).
+    /// Computes the standard deviation, the square root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
         variance(self, dims, correction, keepdim, true)
     }
 
-    /// The Euclidean norm of all elements: the square root of the sum of their squares. Its gradient at 0 is 0.
+    /// Computes the Euclidean norm of all elements. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
         ops::call(&NORM, &[self], |operands| {
@@ -87,15 +85,14 @@ fn mean(x: &Tensor, dims: &[i64], keepdim: bool, operation: &'static Operation) 
     ops::apply(MeanDims { reduced, keepdim, operation }, [x])
 }
 
-/// Converts half types to f32, for results computed in several steps and rounded after the last.
+/// Converts half types to f32, for results that are only rounded after several steps.
 fn in_floats(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_half() { x.to(DType::F32) } else { Ok(x.clone()) }
 }
 
-/// The square root of a sum of squares. At 0 its slope is infinite, but that of every square is 0, and so is their
-/// product.
+/// The square root of a sum of squares. At 0 its slope is infinite, but the squares' slope and the gradient are 0.
 struct Root {
-    /// The dtype of the result: the squares of half types are f32.
+    /// The dtype of the result. The squares of half types are f32.
     dtype: DType,
 }
 
@@ -123,11 +120,9 @@ fn variance(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool, root: bo
     ops::apply(Variance { reduced: reduced_dims(x, dims)?, names_none, correction, keepdim, root }, [x])
 }
 
-/// The variance, or its square root.
 struct Variance {
     reduced: Vec<bool>,
-    /// Whether all dimensions are reduced because none was given. PyTorch then has another gradient where the
-    /// correction leaves nothing to divide by.
+    /// Whether no dimension was given. If the divisor is then not positive, PyTorch has another gradient.
     names_none: bool,
     correction: usize,
     keepdim: bool,
@@ -135,12 +130,12 @@ struct Variance {
 }
 
 impl Variance {
-    /// The reduced dimensions, as the sums and means inside take them. An empty list stands for all.
+    /// The reduced dimensions. An empty list means all.
     fn dims(&self) -> Vec<i64> {
         (0..).zip(&self.reduced).filter(|(_, reduced)| **reduced).map(|(dim, _)| dim).collect()
     }
 
-    /// The divisor of the squares. The variance uses 0 in place of a negative one.
+    /// The divisor of the squares. The variance replaces a negative one by 0.
     fn divisor(&self, sizes: &[usize]) -> f64 {
         let reduced = sizes.iter().zip(&self.reduced).filter(|(_, reduced)| **reduced);
         reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64
@@ -152,8 +147,7 @@ impl Function<1> for Variance {
         if self.root { &STD } else { &VAR }
     }
 
-    /// Computes in f64, as PyTorch does on the CPU: the square of an f32 may overflow f32 even though its root does
-    /// not.
+    /// Computes in f64, as PyTorch does on the CPU: the square of an f32 may overflow even if its root does not.
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if !x.dtype().is_floating_point() {
             return Err(Error::custom("std and var only support floating point and complex dtypes"));
@@ -169,8 +163,8 @@ impl Function<1> for Variance {
         variance.as_new().to(x.dtype())
     }
 
-    /// `2 (x − mean) / divisor`; for the standard deviation, divided by twice the root. The slope of the root is
-    /// infinite at 0, but that of every square there is 0, and so is their product.
+    /// The gradient is `2 (x − mean) / divisor`, for the standard deviation divided by twice the root. Where the root
+    /// is 0, the gradient is 0.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let (x, grad) = if self.root {
             let [x, root] = saved.tensors()?;
@@ -252,7 +246,6 @@ impl Function<1> for MeanDims {
     }
 }
 
-/// Repeats the gradient of a reduction over the reduced dimensions.
 pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result<Tensor> {
     let with_ones: Vec<usize> =
         sizes.iter().zip(reduced).map(|(size, reduced)| if *reduced { 1 } else { *size }).collect();

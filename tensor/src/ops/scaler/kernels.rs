@@ -1,5 +1,3 @@
-//! The kernels of a gradient scaler.
-
 use bytemuck::Pod;
 use half::bf16;
 
@@ -11,7 +9,7 @@ use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// The element type of a gradient. Gradients of f16 are not unscaled: their parameters should be f32.
+/// The element type of a gradient. f16 is missing, because its parameters should be f32.
 trait ScaledNumber: Pod + Element {
     fn is_finite(self) -> bool;
     fn times(self, factor: f32) -> Self;

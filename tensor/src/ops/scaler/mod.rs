@@ -1,4 +1,4 @@
-//! The device part of a gradient scaler: unscales gradients, and chooses the next scale.
+//! The device part of a gradient scaler.
 
 mod kernels;
 
@@ -13,7 +13,7 @@ operations! {
     UPDATE_SCALE: Operation::new("_amp_update_scale_");
 }
 
-/// Multiplies a gradient by a number, and sets another number to 1 if an element is infinite or NaN
+/// Multiplies a gradient by `inv_scale`, and sets `found_inf` to 1 if an element is infinite or NaN
 /// (`torch._amp_foreach_non_finite_check_and_unscale_`, for one gradient).
 pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
     ops::call(&UNSCALE, &[grad, inv_scale, found_inf], |_| {
@@ -23,7 +23,7 @@ pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> 
     })
 }
 
-/// Reduces the scale if infinite or NaN gradients were found, and lets it grow after `growth_interval` steps without
+/// Reduces the scale after infinite or NaN gradients, and increases it after `growth_interval` steps without any
 /// (`torch._amp_update_scale_`).
 pub(crate) fn update_scale(
     scale: &Tensor,

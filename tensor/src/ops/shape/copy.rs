@@ -1,5 +1,3 @@
-//! Copying tensors, and overwriting them with given values.
-
 use half::{bf16, f16};
 
 use crate::autograd::{Context, Function, Saved};
@@ -15,8 +13,8 @@ use crate::tensor::Tensor;
 /// The options of [`Tensor::copy_with_`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOptions {
-    /// Whether to skip waiting for a copy between pinned host memory and a GPU, which the GPU can make by itself. Until
-    /// the copy has run, the host must neither write to its source nor read its target.
+    /// Whether a copy between pinned host memory and a GPU returns at once. Until the copy has run, the host must
+    /// neither write to its source nor read its target.
     pub non_blocking: bool,
 }
 
@@ -28,20 +26,19 @@ operations! {
 }
 
 impl Tensor {
-    /// A copy in new memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
+    /// Copies the tensor to new memory, recorded by autograd (`Tensor.clone`; in Rust, `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         ops::apply(CopyFunction, [self])
     }
 
-    /// This tensor if it is contiguous, else a contiguous copy.
+    /// Returns this tensor if it is contiguous, else a contiguous copy.
     #[track_caller]
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed. The source may be on any
-    /// device (`Tensor.copy_`).
+    /// Overwrites this tensor with `source`, broadcast and converted, from any device (`Tensor.copy_`).
     #[track_caller]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         self.copy_with_(source, CopyOptions::default())
@@ -49,8 +46,8 @@ impl Tensor {
 
     /// Like [`copy_`](Self::copy_), with options (`Tensor.copy_(source, non_blocking=True)`).
     ///
-    /// Between the host and a GPU the bytes are copied directly to their destination if this tensor is contiguous and,
-    /// on the host, has the source's dtype. A buffer that is reused this way takes no new memory.
+    /// Between host and GPU, the bytes are copied directly to this tensor if it is contiguous and, on the host, has the
+    /// source's dtype. Reusing a buffer this way allocates no memory.
     ///
     /// ```
     /// use todevice::{CopyOptions, Device, Machine, Tensor};
@@ -114,7 +111,7 @@ impl Function<1> for CopyFunction {
     }
 }
 
-/// Refuses a number that the dtype cannot hold, instead of storing a different one.
+/// Refuses a number that the dtype cannot hold.
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
     let fits = match (dtype, value) {

@@ -1,5 +1,3 @@
-//! Creating tensors from a shape or a range.
-
 use super::copy::check_fits;
 use super::kernels;
 use crate::backends::are_deterministic_algorithms_enabled;
@@ -22,17 +20,15 @@ operations! {
 }
 
 impl Tensor {
-    /// An uninitialised tensor (`torch.empty`). After
-    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms) it is filled with NaN, the largest
-    /// integer, or true.
+    /// Creates an uninitialised tensor (`torch.empty`), filled with NaN, the largest integer or true after
+    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
     pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         unwritten(sizes, options)
     }
 
-    /// A tensor of zeros, f32 on the host by default. Options, in a pair with the sizes, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates zeros, f32 on the host by default. In a pair with the sizes: a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -47,7 +43,7 @@ impl Tensor {
         filled(sizes, Scalar::Int(0), DType::F32, options)
     }
 
-    /// A tensor of ones, with the options of [`zeros`](Self::zeros).
+    /// Creates a tensor of ones, with the options of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
@@ -68,8 +64,8 @@ impl Tensor {
         Tensor::ones((sizes, options))
     }
 
-    /// A tensor filled with one number (`torch.full`), in the number's own dtype: i64 for an integer, f32 for a float,
-    /// bool for a bool. Options, in a pair with the number, are a dtype, a device, or [`TensorOptions`].
+    /// Creates a tensor filled with a number (`torch.full`): i64 for an integer, f32 for a float, bool for a bool.
+    /// Options, in a pair with the number, are a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -83,20 +79,20 @@ impl Tensor {
         filled(sizes, value, value.dtype(), options)
     }
 
-    /// Zeros with the shape, dtype and device of this tensor.
+    /// Creates zeros with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
         self.full_like(0)
     }
 
-    /// Ones with the shape, dtype and device of this tensor.
+    /// Creates ones with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
         self.full_like(1)
     }
 
-    /// A tensor filled with one number, with the shape, dtype and device of this tensor (`torch.full_like`). Errors if
-    /// the dtype cannot hold the number.
+    /// Creates a tensor filled with a number, with the shape, dtype and device of this tensor (`torch.full_like`).
+    /// Errors if the dtype cannot hold the number.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -109,23 +105,21 @@ impl Tensor {
         self.new_full(self.sizes(), value)
     }
 
-    /// An uninitialised tensor with the shape, dtype and device of this tensor (`torch.empty_like`); see
-    /// [`empty`](Self::empty).
+    /// Creates an [`empty`](Self::empty) tensor with this tensor's shape, dtype and device (`torch.empty_like`).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
         Tensor::empty((self.sizes(), self))
     }
 
-    /// A tensor filled with one number, with the dtype and device of this tensor (`Tensor.new_full`). For `new_zeros`
-    /// and similar, use `Tensor::zeros((sizes, &x))`.
+    /// Creates a tensor filled with a number, with the dtype and device of this tensor (`Tensor.new_full`). Instead of
+    /// `new_zeros`, use `Tensor::zeros((sizes, &x))`.
     #[track_caller]
     pub fn new_full(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(sizes, (value.into(), self))
     }
 
-    /// `start, start + step, …`, up to but excluding `end` (down to it, for a negative step), as in `torch.arange`: i64
-    /// if all three are integers, else f32. Options, in a pair with the step, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates `start, start + step, …` up to but excluding `end` (`torch.arange`): i64 if all three are integers, else
+    /// f32. Options, in a pair with the step, are a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -143,16 +137,15 @@ impl Tensor {
         ranged([start.into(), end.into(), step], options)
     }
 
-    /// `steps` values evenly spaced from `start` to `end`, both included, f32 by default. Options, in a pair with
-    /// `steps`, are a dtype, a device, or [`TensorOptions`].
+    /// Creates `steps` values evenly spaced from `start` to `end`, both included, f32 by default. Options, in a pair
+    /// with `steps`, are a dtype, a device, or [`TensorOptions`].
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (steps, options) = steps.split();
         spaced(start, end, steps, options)
     }
 
-    /// The identity matrix of size n × n, f32 by default. Options, in a pair with n, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates the n × n identity matrix, f32 by default, with the options of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();
@@ -161,7 +154,6 @@ impl Tensor {
     }
 }
 
-/// A tensor filled with one number, of `dtype` if the options do not name one.
 #[track_caller]
 fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) -> Result<Tensor> {
     made(&FULL, sizes, dtype, options, &|out| {
@@ -176,7 +168,7 @@ fn unsupported_range(start: f64, end: f64) -> Error {
     Error::custom(format!("unsupported range: {start} -> {end}").replace("NaN", "nan"))
 }
 
-/// [`Tensor::empty`], compiled once for all types of sizes and options.
+/// The non-generic part of [`Tensor::empty`].
 #[track_caller]
 fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
     let _scope = enter_uncharged("empty")?;
@@ -197,7 +189,7 @@ fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
     if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
 }
 
-/// [`Tensor::arange`], compiled once for all types of numbers and options.
+/// The non-generic part of [`Tensor::arange`].
 #[track_caller]
 fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Tensor> {
     let any_float = [start, end, step].iter().any(|number| matches!(number, Scalar::Float(_)));
@@ -220,7 +212,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
         return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
     }
     let count = match dtype {
-        // An f64 cannot distinguish 2⁵³ from 2⁵³ + 1, so here the ends are converted to integers first.
+        // An f64 cannot distinguish 2⁵³ from 2⁵³ + 1, so the ends are converted to integers first.
         DType::I64 => {
             let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
             let count = (span / step + i128::from(span % step != 0)).max(0);
@@ -236,7 +228,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
     })
 }
 
-/// [`Tensor::linspace`], compiled once likewise.
+/// The non-generic part of [`Tensor::linspace`].
 #[track_caller]
 fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<Tensor> {
     made(&LINSPACE, &[steps], DType::F32, options, &|out| {
@@ -253,7 +245,7 @@ fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<
     })
 }
 
-/// Creates a tensor and fills it on its device; of `dtype` if the options do not name one.
+/// Creates a tensor, of `dtype` unless the options have another, and fills it on its device.
 #[track_caller]
 pub(crate) fn made(
     operation: &'static Operation,

@@ -1,5 +1,3 @@
-//! The errors of views, and of joining and splitting tensors.
-
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;
@@ -8,7 +6,7 @@ use crate::error::tensor::tensor_type;
 /// An error of a view, or of joining or splitting tensors.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ShapeError {
     #[error("expand({}{{{from:?}}}, size={to:?}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})", tensor_type(*.tensor), .to.len(), .from.len())]
     ExpandDims { tensor: (DeviceType, DType), from: Vec<usize>, to: Vec<i64> },

@@ -1,5 +1,3 @@
-//! Joining and splitting tensors.
-
 use std::panic::Location;
 
 use super::error::ShapeError;
@@ -52,7 +50,7 @@ impl Tensor {
         ops::call(&STACK, &rows, |rows| cat(rows, dim, &STACK))
     }
 
-    /// Splits a dimension into views of `size` entries each; the last may be shorter (`torch.split`).
+    /// Splits a dimension into views of `size` entries, of which the last may be shorter (`torch.split`).
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
@@ -72,7 +70,7 @@ impl Tensor {
         Ok(parts)
     }
 
-    /// Splits a dimension into at most `chunks` views of equal size (`torch.chunk`).
+    /// Splits a dimension into at most `chunks` views of equal size, of which the last may be shorter (`torch.chunk`).
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
@@ -82,7 +80,7 @@ impl Tensor {
             return Err(ShapeError::NoChunks.into());
         }
         match self.size(dim)? {
-            // An empty dimension gives exactly as many parts as requested, all alike.
+            // An empty dimension gives exactly `chunks` equal parts.
             0 => {
                 let mut parts = reserve(chunks)?;
                 parts.resize(chunks, self.part(self.checked_dim(dim)?, 0, 0, &SPLIT_WITH_SIZES)?);
@@ -95,7 +93,7 @@ impl Tensor {
 
 #[track_caller]
 fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<Tensor> {
-    // A 1-D tensor without elements joins anything; code that starts from an empty tensor relies on it.
+    // A 1-D tensor without elements joins any tensor, for code that starts from an empty tensor.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let Some(first) = tensors.iter().copied().find(|tensor| joins(tensor)).or(tensors.first().copied())
     else {
@@ -104,7 +102,7 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
         return Err(ShapeError::ZeroDimCat { position }.into());
     }
-    // If all tensors are such, there is no dimension to join along.
+    // If all tensors are empty vectors, there is no dimension to join along.
     let dim = if joins(first) { first.checked_dim(dim)? } else { 0 };
     let mut sizes = first.sizes().to_vec();
     sizes[dim] = 0;
@@ -158,11 +156,10 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     })
 }
 
-/// Joins contiguous tensors in host memory: many small ones, for which a launch each would take longer than the copy.
+/// Joins contiguous tensors in host memory. For many small ones, launches would take longer than the copy.
 fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
     for tensor in tensors {
         let work = work_on(tensor, Cost::Cheap);
-        // Each tensor is read once and written once.
         HostContext::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
     }
     let dtype = out.dtype();

@@ -1,4 +1,4 @@
-//! The kernels that compute values from positions alone.
+//! Kernels that compute values from positions.
 
 use std::convert::identity;
 
@@ -39,17 +39,16 @@ rows! {
     });
 }
 
-/// `start + i · step`, computed in integers for integer tensors: an f64 cannot distinguish 2⁵³ from 2⁵³ + 1.
+/// Computes `start + i · step`, in integers for integer tensors: an f64 cannot distinguish 2⁵³ from 2⁵³ + 1.
 pub(super) fn arange(out: &Tensor, whole: [i64; 2], floats: [f64; 2]) -> Result<()> {
     let pair = 2 * VECTOR / out.dtype().size();
     let in_vectors = out.numel() / pair * pair;
     launch(ARANGE.of(out.dtype())?, [], [out], &[whole[0], whole[1], in_vectors as i64], &floats)
 }
 
-/// The size in bytes of the vectors with which PyTorch builds a floating-point range, two at a time.
+/// The size in bytes of PyTorch's vectors for a floating-point range, which it writes in pairs.
 const VECTOR: usize = 32;
 
-/// An element of a range.
 trait InRange: Sized {
     fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
@@ -57,8 +56,7 @@ trait InRange: Sized {
 macro_rules! in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
-            /// A vector counts from its first element, which is rounded; a remainder too small for two vectors counts
-            /// from the start. This decides the last bits.
+            /// A vector counts from its rounded first element, a remainder below two vectors from the start.
             fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let [start, step] = [floats[0] as $Math, floats[1] as $Math];
                 let at = |i: usize, from: $Math| step.mul_add(i as $Math, from);
@@ -90,19 +88,17 @@ macro_rules! whole_in_range {
 }
 whole_in_range!(i64, i32, u8);
 
-/// Evenly spaced values, counted from both ends, so that the last value is exactly `end`. In integer tensors the ends
-/// are integers, too.
+/// Computes evenly spaced values, counted from both ends, so the last is exactly `end`.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
     let ints = [out.numel() as i64, start as i64, end as i64];
     launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])
 }
 
-/// An element of at least two evenly spaced values. Each type is computed as in PyTorch.
 trait Spaced: Sized {
     fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
-/// Whether an element is counted from the start, how many steps it is from there or from the end, and the last index.
+/// Returns whether element `i` is counted from the start, its number of steps from that end, and the last index.
 fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     let steps = ints[0] as usize;
     let is_first_half = i < steps / 2;
@@ -135,7 +131,6 @@ spaced! {
 macro_rules! spaced_halves {
     ($($T:ty),*) => {$(
         impl Spaced for $T {
-            /// Every step of the computation is rounded.
             fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let round = |x: f32| <$T>::from_f32(x).to_f32();
                 let [start, end] = [round(floats[0] as f32), round(floats[1] as f32)];
@@ -149,7 +144,6 @@ macro_rules! spaced_halves {
 }
 spaced_halves!(f16, bf16);
 
-/// 1 on the diagonal of a square matrix, 0 elsewhere.
 pub(super) fn eye(out: &Tensor) -> Result<()> {
     launch(EYE.of(out.dtype())?, [], [out], &[out.sizes()[0] as i64], &[])
 }

@@ -1,4 +1,4 @@
-//! Views: the same memory under another layout. Each view defines how its gradient flows back.
+//! Views: the same memory with another layout.
 
 use super::error::ShapeError;
 use crate::autograd::{Context, Function, Saved};
@@ -29,9 +29,9 @@ operations! {
 }
 
 impl Tensor {
-    /// The same elements in other sizes, sharing memory. One size may be −1, to be inferred.
+    /// Returns a view with other sizes. One size may be −1, to be inferred.
     ///
-    /// Errors if strides cannot express the result; [`reshape`](Self::reshape) copies in that case.
+    /// Errors if strides cannot express the result. [`reshape`](Self::reshape) copies in that case.
     #[track_caller]
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
         let sizes = infer_sizes(sizes, self.numel())?;
@@ -39,7 +39,7 @@ impl Tensor {
         ops::apply(View { layout, operation: &VIEW }, [self])
     }
 
-    /// The same elements in other sizes: a view if possible, else a copy.
+    /// Returns the elements in other sizes, as a view if possible, else as a copy.
     #[track_caller]
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
         let inferred = infer_sizes(sizes, self.numel())?;
@@ -75,7 +75,7 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let dim = crate::shape::normalize_dim(dim, self.ndim() + 1)?;
-        // Its stride spans the dimension that follows.
+        // Its stride spans the next dimension.
         let stride = if dim < self.ndim() { self.sizes()[dim] * self.strides()[dim] } else { 1 };
         let layout = self.layout().insert_dim(dim, 1, stride)?;
         ops::apply(View { layout, operation: &UNSQUEEZE }, [self])
@@ -92,7 +92,7 @@ impl Tensor {
         ops::apply(View { layout, operation: &SQUEEZE }, [self])
     }
 
-    /// Repeats dimensions of size 1 without copying; −1 leaves a dimension as it is.
+    /// Repeats dimensions of size 1 without a copy. A size of −1 keeps a dimension.
     #[track_caller]
     pub fn expand(&self, sizes: &[i64]) -> Result<Tensor> {
         let Some(new) = sizes.len().checked_sub(self.ndim()) else {
@@ -101,7 +101,7 @@ impl Tensor {
             return Err(ShapeError::ExpandDims { tensor, from, to }.into());
         };
         let mut resolved = sizes.to_vec();
-        // From the last dimension, as in PyTorch, whose error names the last of several that do not fit.
+        // From the last dimension, because PyTorch's error names the last that does not fit.
         for (dim, size) in resolved.iter_mut().enumerate().rev() {
             match (*size, dim.checked_sub(new).map(|dim| self.sizes()[dim] as i64)) {
                 (-1, Some(own)) => *size = own,
@@ -142,7 +142,7 @@ impl Tensor {
         ops::apply(Transpose { a, b, operation: &TRANSPOSE }, [self])
     }
 
-    /// The transpose of a matrix; for a vector or a number, an unchanged view (`Tensor.t`).
+    /// Transposes a matrix (`Tensor.t`). For a vector or a number, returns an unchanged view.
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         match self.ndim() {
@@ -154,7 +154,7 @@ impl Tensor {
         }
     }
 
-    /// One entry of a dimension, which is removed: `x.select(0, 2)` is `x[2]`.
+    /// Selects an entry of a dimension, which is removed: `x.select(0, 2)` is `x[2]`.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "select")?;
@@ -164,10 +164,10 @@ impl Tensor {
         }
     }
 
-    /// `x[index]` along the first dimension.
+    /// Selects `x[index]` along the first dimension.
     #[track_caller]
     pub fn get(&self, index: i64) -> Result<Tensor> {
-        // As in Python: index 0 of a number has its own message, and every other index is out of bounds.
+        // As in Python, index 0 of a 0-dim tensor has another message than all other indices out of bounds.
         let size = match self.sizes().first() {
             None if index == 0 => return Err(IndexError::GetOfNumber.into()),
             size => size.copied().unwrap_or(0),
@@ -178,7 +178,7 @@ impl Tensor {
         }
     }
 
-    /// `length` entries of a dimension, beginning at `start`.
+    /// Selects `length` entries of a dimension from `start`.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: usize, length: usize) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "narrow")?;
@@ -204,7 +204,7 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step: 1, operation }, [self])
     }
 
-    /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are clamped to it.
+    /// Selects Python's `x[start:end:step]` along a dimension. Bounds beyond the size are clamped.
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: usize) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "slice")?;
@@ -218,12 +218,11 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step, operation: &SLICE }, [self])
     }
 
-    /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Overlapping windows share
-    /// memory.
+    /// Returns all windows of `size` entries of a dimension, `step` apart, in a new last dimension.
     #[track_caller]
     pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
-        let of = self.sizes().get(dim).copied().unwrap_or(1); // A number counts as one entry.
+        let of = self.sizes().get(dim).copied().unwrap_or(1); // A 0-dim tensor counts as one entry.
         if size > of {
             return Err(ShapeError::UnfoldTooLarge { dim, size: of, window: size }.into());
         }
@@ -233,7 +232,6 @@ impl Tensor {
         ops::apply(Unfold { dim, size, step }, [self])
     }
 
-    /// The dimension of a view. Refuses a number, which has none.
     fn dim_of_view(&self, dim: i64, operation: &'static str) -> Result<usize> {
         match self.ndim() {
             0 => Err(ShapeError::ViewOfNumber { operation }.into()),
@@ -242,21 +240,20 @@ impl Tensor {
     }
 }
 
-/// The elements of a product, in its final sizes. PyTorch has a node for this too, a different one for each kind of
-/// product.
+/// Views a product in its final sizes. In PyTorch, this view has a node for each kind of product.
 #[track_caller]
 pub(crate) fn viewed(x: &Tensor, sizes: &[usize], operation: &'static Operation) -> Result<Tensor> {
     let layout = x.layout().view(sizes)?.ok_or(ShapeError::ViewStrides)?;
     ops::apply(View { layout, operation }, [x])
 }
 
-/// An index that may count from the end, converted to count from the start.
+/// Converts an index that may count from the end.
 fn from_start(index: i64, size: usize) -> Option<usize> {
     let from_start = if index < 0 { index + size as i64 } else { index };
     usize::try_from(from_start).ok().filter(|index| *index < size)
 }
 
-/// A view that keeps the order of the elements: its gradient only needs the old sizes restored.
+/// A view that keeps the order of the elements. Its gradient gets the input's sizes.
 struct View {
     layout: Layout,
     operation: &'static Operation,
@@ -337,7 +334,6 @@ impl Function<1> for Transpose {
     }
 }
 
-/// Zeros of the given sizes, with `grad` in the part that `view` shows.
 fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
     let whole = grad.new_full(sizes, 0)?;
     write(&view(&whole), grad)?;
@@ -364,7 +360,6 @@ impl Function<1> for Select {
         Ok(self.view(x))
     }
 
-    /// Zeros, except for the selected entry.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let grad_x = ops::call(&SELECT_BACKWARD, &[grad], |_| {
             zeros_but(saved.input_sizes(0), grad, |x| self.view(x))

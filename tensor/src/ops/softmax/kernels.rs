@@ -1,4 +1,4 @@
-//! The kernels of softmax, one row at a time. Sums run in the order of the reduction tree.
+//! The kernels of softmax, for one row each. Sums run in the order of the reduction tree.
 
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -48,7 +48,6 @@ fn log_softmax_row<T: Float>([x]: [&[T]; 1], out: &mut [T]) {
     }
 }
 
-/// The log softmax of one row, compiled for this CPU.
 pub(in crate::ops) fn log_softmax_of_row<T: Float>() -> fn([&[T]; 1], &mut [T]) {
     vectorized!([T: Float] log_softmax_row::<T>, (x: [&[T]; 1], out: &mut [T]))
 }
@@ -88,13 +87,12 @@ rows! {
     );
 }
 
-/// Runs a kernel on rows, made contiguous first.
 pub(super) fn run<const N: usize>(kernel: &Row, inputs: [&Tensor; N], out: &Tensor) -> Result<()> {
     let dense = inputs.iter().map(|input| dense(input)).collect::<Result<SmallVec<[Tensor; 2]>>>()?;
     launch(kernel.of(out.dtype())?, std::array::from_fn::<_, N, _>(|i| &dense[i]), [out], &[], &[])
 }
 
-/// Runs `kernel` on each row of tensors of one shape. The last dimension is a row.
+/// Runs `kernel` on the rows of tensors of one shape. A row is the last dimension.
 fn over_rows<T: Pod + Send + Sync, const N: usize>(
     args: Args<'_, '_>,
     kernel: fn([&[T]; N], &mut [T]),

@@ -1,6 +1,4 @@
-//! Softmax and its logarithm: turns scores along a dimension into probabilities.
-//!
-//! Both subtract the largest score first, so that no exponential overflows.
+//! Softmax and its logarithm. Both subtract the largest score first, so no exponential overflows.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::error::Result;
@@ -15,27 +13,25 @@ pub(in crate::ops) use kernels::ROWS;
 pub(super) use kernels::log_softmax_of_row;
 
 impl Tensor {
-    /// `eˣ / Σ eˣ` along a dimension: positive numbers whose sum is 1.
+    /// Computes `eˣ / Σ eˣ` along a dimension: positive numbers whose sum is 1.
     #[track_caller]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
         softmax(self, dim, &SOFTMAX)
     }
 
-    /// `x − log Σ eˣ` along a dimension: the logarithm of [`softmax`](Self::softmax), accurate even where that is
-    /// indistinguishable from 0.
+    /// Computes `x − log Σ eˣ` along a dimension, accurate even where the [`softmax`](Self::softmax) underflows to 0.
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
         softmax(self, dim, &LOG_SOFTMAX)
     }
 }
 
-/// Softmax, or its logarithm.
 struct Softmax {
     operation: Operation,
     kernel: &'static Row,
     backward: Operation,
     backward_kernel: &'static Row,
-    /// PyTorch's names when it refuses a dtype: along the last dimension, and along another.
+    /// PyTorch's names in errors about dtypes: along the last dimension, and along another.
     refused_as: [&'static str; 2],
 }
 
@@ -75,8 +71,7 @@ impl Softmax {
     }
 }
 
-/// Checks that scores are of a dtype with a logarithm, for operations that compute log softmax along with something
-/// else.
+/// Checks the dtype of scores, for operations that include log softmax.
 pub(super) fn check_scores(x: &Tensor, dim: usize) -> Result<()> {
     LOG_SOFTMAX.check_float(x, dim)
 }
@@ -87,7 +82,7 @@ struct SoftmaxAlong {
 }
 
 impl SoftmaxAlong {
-    /// Runs a kernel on contiguous rows: `dim` is moved to the end and back.
+    /// Runs a kernel on contiguous rows. Moves `dim` to the end and back.
     fn along_rows<const N: usize>(
         &self,
         inputs: [&Tensor; N],
@@ -117,7 +112,7 @@ impl Function<1> for SoftmaxAlong {
         self.along_rows([x], |[x], out| kernels::run(self.which.kernel, [x], out))
     }
 
-    /// softmax: `y · (g − Σ g·y)`; log_softmax: `g − eʸ · Σ g`.
+    /// The gradient is `y · (g − Σ g·y)` for softmax, and `g − eʸ · Σ g` for log softmax.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [y] = saved.tensors()?;
         let grad_x = ops::call(&self.which.backward, &[grad, &y], |_| {

@@ -1,11 +1,9 @@
-//! Gradient buckets: gradients that are all-reduced together. Many small messages would each pay the latency, and
-//! one large message could not start before the last gradient is ready.
+//! Gradient buckets, which are all-reduced as a whole. Small messages add latency; a large one starts late.
 
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::sort;
 
-/// The properties of a parameter that matter for bucketing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParameterSize {
     pub dtype: DType,
@@ -13,17 +11,14 @@ pub(super) struct ParameterSize {
     pub bytes: usize,
 }
 
-/// Assigns parameters to buckets in the given order, with those of one dtype and device together. A bucket is full
-/// when it reaches or exceeds its limit. The first bucket of each kind has the first limit, the next bucket the
-/// next limit, and all further ones the last.
-///
-/// Returns the full buckets in the order in which they filled up, then the others.
+/// Assigns parameters to buckets in the given order, one dtype and device per bucket. A bucket is full at or above its
+/// limit. The buckets of one kind take the limits in order; the last one applies to all others. Returns the full
+/// buckets in the order of filling, then the others.
 pub(super) fn assign(order: &[usize], sizes: &[ParameterSize], limits: &[usize]) -> Vec<Vec<usize>> {
     struct Open {
         of: (DType, Device),
         bytes: usize,
         parameters: Vec<usize>,
-        /// The number of full buckets of this kind.
         full: usize,
     }
     let (mut buckets, mut open) = (Vec::new(), Vec::<Open>::new());
@@ -45,8 +40,7 @@ pub(super) fn assign(order: &[usize], sizes: &[ParameterSize], limits: &[usize])
     buckets
 }
 
-/// Assigns parameters before the order of arrival is known: in registration order, with the last buckets first,
-/// since the gradients of the last parameters arrive first.
+/// Assigns parameters in registration order, last buckets first: gradients of the last parameters arrive first.
 pub(super) fn assign_backwards(sizes: &[ParameterSize], limits: &[usize]) -> Vec<Vec<usize>> {
     let order: Vec<usize> = (0..sizes.len()).collect();
     let mut buckets = assign(&order, sizes, limits);
@@ -68,7 +62,7 @@ mod tests {
             .collect()
     }
 
-    /// Expected values are from `dist._compute_bucket_assignment_by_size` of PyTorch 2.11 for the same sizes.
+    /// Expected values: `dist._compute_bucket_assignment_by_size` of PyTorch 2.11.
     #[test]
     fn buckets_are_pytorchs() {
         let sizes = floats(&[100, 200, 300_000, 10, 7_000_000, 50]);

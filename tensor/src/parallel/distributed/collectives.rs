@@ -1,5 +1,3 @@
-//! Collectives. Each one waits, on the current stream or on the host, unless its options leave the wait to the caller.
-
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -38,9 +36,9 @@ static RECV: Operation = Operation::new("recv");
 /// The keyword arguments common to all collectives.
 #[derive(Clone, Debug, Default)]
 pub struct CollectiveOptions {
-    /// The ranks that take part; all by default.
+    /// The participating ranks. Default: all.
     pub group: Option<ProcessGroup>,
-    /// Returns immediately and leaves the wait to the caller ([`Work::wait`]).
+    /// Returns immediately: the caller waits on the [`Work`].
     pub async_op: bool,
 }
 
@@ -48,13 +46,12 @@ impl Keywords for CollectiveOptions {}
 
 alone!(ReduceOp);
 
-/// Replaces every rank's `tensor` by the reduction of all of them (`torch.distributed.all_reduce`).
+/// Replaces every rank's `tensor` with the reduction over all ranks (`torch.distributed.all_reduce`).
 ///
-/// Elements are reduced in the order of the ranks, so all ranks get the same bits. On a GPU the collective runs
-/// after the work queued on the current stream, and later work waits for it; the host continues.
-///
-/// Returns an error if there is no process group, if `tensor` is not contiguous or on a device for which the group
-/// has no backend, and, on the rank that detects it, if another rank called something else.
+/// The reduction is in rank order, so all ranks get the same bits. On a GPU it runs after the work on the current
+/// stream, and later work waits for it; the host does not. Returns an error without a process group, for a
+/// non-contiguous `tensor`, for a device without a backend, and, on the rank that detects it, for a different call on
+/// another rank.
 #[track_caller]
 pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptions>) -> Result<Work> {
     let (op, options) = op.split();
@@ -67,10 +64,8 @@ pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptio
     run(&group, CollectiveKind::AllReduce(op), [tensor, tensor], options.async_op)
 }
 
-/// Replaces every rank's `tensor` by that of rank `src` (`torch.distributed.broadcast`).
-///
-/// `src` is a global rank, not a rank within the group. Returns the errors of [`all_reduce`], and an error if `src`
-/// is not a rank.
+/// Replaces every rank's `tensor` with that of global rank `src` (`torch.distributed.broadcast`). Returns the errors of
+/// [`all_reduce`], and an error if `src` is not a rank.
 #[track_caller]
 pub fn broadcast(tensor: &Tensor, src: impl AndOptions<usize, CollectiveOptions>) -> Result<Work> {
     let (src, options) = src.split();
@@ -90,9 +85,7 @@ pub fn broadcast(tensor: &Tensor, src: impl AndOptions<usize, CollectiveOptions>
     run(&group, CollectiveKind::Broadcast { root }, [tensor, tensor], options.async_op)
 }
 
-/// Returns the tensors of all ranks, in rank order (`torch.distributed.all_gather`). They must have the same shape
-/// and dtype.
-///
+/// Returns the tensors of all ranks, in rank order and of equal shape and dtype (`torch.distributed.all_gather`).
 /// Returns the errors of [`all_reduce`].
 #[track_caller]
 pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
@@ -105,11 +98,8 @@ pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
     (0..group.size()).map(|rank| all.select(0, rank as i64)).collect()
 }
 
-/// Like [`all_gather`], into one existing tensor, in which they are concatenated
-/// (`torch.distributed.all_gather_into_tensor`).
-///
-/// Returns an error unless `output` has the total number of elements and the same dtype; with gloo also unless it
-/// has the sizes of the concatenation.
+/// Like [`all_gather`], into one concatenated tensor (`torch.distributed.all_gather_into_tensor`). Returns an error for
+/// another dtype or number of elements in `output`; with gloo also for other sizes than the concatenation's.
 #[track_caller]
 pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&ALL_GATHER, &[input, output])?;
@@ -121,11 +111,9 @@ pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: Collecti
     run(&group, CollectiveKind::AllGather, [input, output], options.async_op)
 }
 
-/// Replaces every rank's `output` by the reduction of the parts for that rank; `inputs` has one part per rank
-/// (`torch.distributed.reduce_scatter`).
-///
-/// Returns an error unless there is one part per rank and this rank's part has the size and dtype of `output`, and
-/// the errors of [`all_reduce`].
+/// Fills every rank's `output` with the reduction of the parts for that rank (`torch.distributed.reduce_scatter`).
+/// Returns the errors of [`all_reduce`], and an error unless `inputs` has one part per rank and this rank's part has
+/// the size and dtype of `output`.
 #[track_caller]
 pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Result<()> {
     let tensors: Vec<&Tensor> = [output].into_iter().chain(inputs.iter().copied()).collect();
@@ -167,7 +155,7 @@ pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Resu
     Ok(())
 }
 
-/// Like [`reduce_scatter`], from one tensor with the parts concatenated (`torch.distributed.reduce_scatter_tensor`).
+/// Like [`reduce_scatter`], with the parts concatenated in one tensor (`torch.distributed.reduce_scatter_tensor`).
 #[track_caller]
 pub fn reduce_scatter_tensor(
     output: &Tensor,
@@ -185,9 +173,8 @@ pub fn reduce_scatter_tensor(
     run(&group, CollectiveKind::ReduceScatter(op), [input, output], options.async_op)
 }
 
-/// Makes the host of every rank wait until all ranks have arrived (`torch.distributed.barrier`).
-///
-/// With `nccl` this is a collective on the current device, and work queued there before has finished when it returns.
+/// Makes all hosts wait until all ranks arrive (`torch.distributed.barrier`). With `nccl` it runs on the current
+/// device, after the work on the current stream.
 #[track_caller]
 pub fn barrier() -> Result<()> {
     let _scope = enter(&BARRIER, &[])?;
@@ -198,15 +185,14 @@ pub fn barrier() -> Result<()> {
     run(&group, CollectiveKind::Barrier, [&nothing, &nothing], true)?.synchronize()
 }
 
-/// Sends `tensor` to rank `dst`, which calls [`recv`] (`torch.distributed.send`).
-///
-/// Returns the errors of [`all_reduce`], and an error if `dst` is not another rank.
+/// Sends `tensor` to rank `dst`, which calls [`recv`] (`torch.distributed.send`). Returns the errors of [`all_reduce`],
+/// and an error if `dst` is not another rank.
 #[track_caller]
 pub fn send(tensor: &Tensor, dst: usize) -> Result<()> {
     isend(tensor, dst)?.wait()
 }
 
-/// Like [`send`], with the wait left to the caller (`torch.distributed.isend`).
+/// Like [`send`], but the caller waits (`torch.distributed.isend`).
 #[track_caller]
 pub fn isend(tensor: &Tensor, dst: usize) -> Result<Work> {
     let _scope = enter(&SEND, &[tensor])?;
@@ -215,15 +201,14 @@ pub fn isend(tensor: &Tensor, dst: usize) -> Result<Work> {
     pass(&group, pair, tensor, "destination")
 }
 
-/// Fills `tensor` with the data that rank `src` sends (`torch.distributed.recv`).
-///
-/// Returns the errors of [`all_reduce`], and an error if `src` is not another rank.
+/// Receives `tensor` from rank `src` (`torch.distributed.recv`). Returns the errors of [`all_reduce`], and an error if
+/// `src` is not another rank.
 #[track_caller]
 pub fn recv(tensor: &Tensor, src: usize) -> Result<()> {
     irecv(tensor, src)?.wait()
 }
 
-/// Like [`recv`], with the wait left to the caller (`torch.distributed.irecv`).
+/// Like [`recv`], but the caller waits (`torch.distributed.irecv`).
 #[track_caller]
 pub fn irecv(tensor: &Tensor, src: usize) -> Result<Work> {
     let _scope = enter(&RECV, &[tensor])?;
@@ -251,7 +236,7 @@ fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'sta
     start(group, part, [tensor, tensor])
 }
 
-/// Whether this rank is outside a group. As in PyTorch, this is a warning, and the rank continues.
+/// Returns whether this rank is outside the group. As in PyTorch, that is only a warning.
 fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     let is_outside = group.rank().is_none();
     if is_outside {
@@ -263,7 +248,7 @@ fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     is_outside
 }
 
-/// Checks an output of `all_gather_into_tensor`. Gloo splits it into one tensor per rank, and checks each.
+/// Gloo splits the output into one tensor per rank, and checks each.
 fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
     group.0.backend.check(input.device())?;
     let (size, is_of_type) = (group.size(), output.dtype() == input.dtype());
@@ -303,7 +288,6 @@ fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result
     )))
 }
 
-/// Checks an input of `reduce_scatter_tensor`.
 fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
     group.0.backend.check(input.device())?;
     let (size, is_gloo) = (group.size(), !input.is_cuda());
@@ -325,7 +309,7 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
         }
     }
     if is_gloo && input.ndim() > output.ndim() {
-        output.copy_(&input.narrow(0, 0, input.sizes()[0] / size)?)?; // It has more dimensions: this returns an error.
+        output.copy_(&input.narrow(0, 0, input.sizes()[0] / size)?)?; // More dimensions than `output`: an error.
     }
     match input.numel() == size * output.numel() {
         true => Ok(()),
@@ -333,7 +317,7 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
     }
 }
 
-/// The error of a failed check in gloo, in the words of PyTorch's log without its time.
+/// The error of a failed check in gloo, in PyTorch's words without the time.
 fn gloo_check(group: &ProcessGroup, line: u32, check: &str, [a, b]: [String; 2]) -> Error {
     let rank = group.0.member.rank;
     Error::custom(format!(
@@ -348,7 +332,6 @@ fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {
     }
 }
 
-/// The position of a rank within a group.
 fn place_of(group: &ProcessGroup, rank: usize, what: &'static str) -> Result<usize> {
     let place = group.ranks().iter().position(|member| *member == rank);
     place.ok_or_else(|| DistributedError::InvalidRank { rank, what, size: group.size() }.into())
@@ -366,17 +349,14 @@ fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<
     }
 }
 
-/// One rank's part in a collective.
 struct RankPart {
     key: Key,
     members: Arc<[usize]>,
-    /// This rank's position among them.
     place: usize,
     kind: CollectiveKind,
     pair: Option<(usize, usize)>,
 }
 
-/// Takes part in a collective of a group. `tensors` are this rank's input and output.
 #[track_caller]
 fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_op: bool) -> Result<Work> {
     let place = group.place()?;
@@ -390,17 +370,15 @@ fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_
     Ok(work)
 }
 
-/// Broadcasts a host tensor of the first rank to all ranks, whatever the backend. PyTorch's ranks exchange
-/// information this way besides the data.
+/// Broadcasts the first rank's host tensor, whatever the backend, as PyTorch's ranks exchange metadata.
 pub(super) fn broadcast_on_host(group: &ProcessGroup, tensor: &Tensor) -> Result<Work> {
     let (kind, place) = (CollectiveKind::Broadcast { root: 0 }, group.place()?);
     let members = group.0.members.clone();
     start(group, RankPart { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
 }
 
-/// Exchanges values between all ranks of a group on the host, and returns them in rank order. These exchanges are
-/// separate from the collectives: they have their own numbering and take no time, so that ranks without threads,
-/// which cannot wait for each other here, take the same time.
+/// Exchanges words between the ranks on the host, in rank order. It is numbered apart from the collectives and takes no
+/// time, so that ranks without threads, which skip it, have the same times.
 pub(super) fn exchange(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i64>>> {
     let pair = (usize::MAX, usize::MAX);
     let machine = Machine::current();
@@ -414,7 +392,7 @@ pub(super) fn exchange(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i6
     })
 }
 
-/// NCCL accepts only contiguous tensors; gloo makes its own copies of others.
+/// NCCL requires contiguous tensors; gloo copies others.
 fn check_contiguous(tensors: [&Tensor; 2]) -> Result<()> {
     match tensors.iter().any(|tensor| tensor.is_cuda() && !tensor.is_contiguous()) {
         true => Err(DistributedError::NotContiguous.into()),
@@ -482,8 +460,7 @@ fn start(group: &ProcessGroup, part: RankPart, [input, output]: [&Tensor; 2]) ->
     Ok(Work::on_host(member.clone(), key, tensors))
 }
 
-/// The time in nanoseconds of a collective between programs on one host: a ring in which each program copies to the
-/// memory that it shares with the next.
+/// The nanoseconds of a collective on one host: a ring of copies through shared memory.
 fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usize) -> u64 {
     let (n, steps) = (ranks.max(1) as f64, ranks.max(1) as u64 - 1);
     let (steps, share) = match kind {
@@ -496,8 +473,8 @@ fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usiz
     steps * host.hand_over.nanoseconds() + host.staging.time_of((share * bytes as f64) as u64) as u64
 }
 
-/// The time that a collective takes on this machine's GPUs once all ranks have arrived, its steps, and whether
-/// latency or bandwidth dominates. Each rank contributes `bytes` bytes.
+/// Returns the time of a collective on this machine's GPUs after the last arrival, its steps, and its bottleneck:
+/// latency or bandwidth. Each rank contributes `bytes` bytes.
 ///
 /// ```
 /// use todevice::Machine;
@@ -510,7 +487,7 @@ fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usiz
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error without a simulated GPU: times on real GPUs must be measured.
+/// Returns an error on real GPUs: measure there.
 pub fn collective_time(
     kind: CollectiveKind,
     bytes: usize,

@@ -1,5 +1,4 @@
-//! `DistributedDataParallel`: every rank has a copy of the model and trains it on its part of every batch, and all
-//! copies stay equal.
+//! `DistributedDataParallel`: every rank trains a copy of the model on its part of each batch.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -22,13 +21,13 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.parallel.DistributedDataParallel`.
 #[derive(Clone, Debug)]
 pub struct DistributedDataParallelOptions {
-    /// The ranks that train together; all by default (`process_group`).
+    /// The participating ranks (`process_group`). Default: all.
     pub process_group: Option<ProcessGroup>,
-    /// Mebibytes of gradients per bucket. By default 1 for the first bucket and 25 for the others.
+    /// The size of a bucket in MiB. Default: 1 for the first bucket and 25 for the others.
     pub bucket_cap_mb: Option<f64>,
-    /// Whether every forward pass starts with the buffers of rank 0, such as a batch norm's running means.
+    /// Whether every forward pass starts with rank 0's buffers, such as batch norm statistics.
     pub broadcast_buffers: bool,
-    /// Checks in every forward pass which parameters are unused, so that no rank waits for their gradients.
+    /// Whether each forward pass searches for unused parameters, so that no rank waits for their gradients.
     pub find_unused_parameters: bool,
 }
 
@@ -47,10 +46,9 @@ impl Default for DistributedDataParallelOptions {
 
 /// A model trained by several ranks (`torch.nn.parallel.DistributedDataParallel`).
 ///
-/// Every rank has the model on its own device, and calls `forward`, `backward` and `step` on its own share of the
-/// data ([`DistributedSampler`](crate::data::DistributedSampler)). The constructor gives all ranks the parameters
-/// of rank 0. `backward` leaves the average of all ranks' gradients on each rank, so all take the same step and
-/// stay equal. Gradients are averaged in buckets during the backward pass.
+/// Each rank has the model on its device, and calls `forward`, `backward` and `step` on its share of the data
+/// ([`DistributedSampler`](crate::data::DistributedSampler)). The constructor copies rank 0's parameters to all ranks.
+/// `backward` averages the gradients over all ranks, bucket by bucket, so all ranks take the same step and stay equal.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, DistributedDataParallel};
@@ -81,21 +79,20 @@ impl Default for DistributedDataParallelOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Its loss is the average over the ranks' shares, which is that of the whole batch only if the shares are equal.
+/// The loss on a rank is the mean over its share. Averaging is exact for the whole batch only if the shares are equal.
 pub struct DistributedDataParallel<M: Module> {
     module: M,
     group: ProcessGroup,
     reducer: Arc<Reducer>,
     broadcast_buffers: bool,
-    /// Whether backward passes average gradients.
     sync: AtomicBool,
 }
 
 impl<M: Module> DistributedDataParallel<M> {
-    /// Wraps `module`, which is on this rank's device, with the parameters and buffers of rank 0.
+    /// Wraps `module`, which is on this rank's device, with rank 0's parameters and buffers.
     ///
-    /// Returns an error without a process group, if no parameter requires grad, if the parameters are on devices of
-    /// several types, and, on every rank, if another rank's parameters or buffers differ in number, sizes or dtypes.
+    /// Returns an error without a process group, if no parameter requires grad, if the parameters are on several types
+    /// of devices, and, on every rank, if parameters or buffers differ between ranks in number, sizes or dtypes.
     #[track_caller]
     pub fn new(
         module: impl AndOptions<M, DistributedDataParallelOptions>,
@@ -103,7 +100,7 @@ impl<M: Module> DistributedDataParallel<M> {
         let (module, options) = module.split();
         let _scope = scope::on_behalf_of(Location::caller());
         let group = options.process_group.map_or_else(default_group, Ok)?;
-        group.place()?; // A rank outside the group has no one to share gradients with.
+        group.place()?; // Outside the group there are no other ranks to average with.
         let all = module.named_parameters();
         let mut types: Vec<&str> =
             all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
@@ -148,13 +145,13 @@ impl<M: Module> DistributedDataParallel<M> {
         DistributedDataParallel::new((module, options))
     }
 
-    /// The wrapped model (`DistributedDataParallel.module`): save this one, and use it to run on one rank only.
+    /// Returns the wrapped model (`DistributedDataParallel.module`), for saving, or for running on one rank.
     pub fn module(&self) -> &M {
         &self.module
     }
 
-    /// Runs `scope` without averaging: gradients accumulate on each rank. The first backward pass whose forward
-    /// pass is outside averages everything accumulated (`DistributedDataParallel.no_sync`).
+    /// Runs `scope` without averaging (`DistributedDataParallel.no_sync`). Gradients accumulate locally; the first
+    /// backward pass of a forward pass outside averages them.
     pub fn no_sync<R>(&self, scope: impl FnOnce() -> R) -> R {
         struct Restore<'a>(&'a AtomicBool, bool);
         impl Drop for Restore<'_> {
@@ -166,8 +163,7 @@ impl<M: Module> DistributedDataParallel<M> {
         scope()
     }
 
-    /// The buckets in the order in which they are sent: the size of each in bytes, and the names of its parameters.
-    /// They are rebuilt for the second step.
+    /// Returns each bucket's bytes and parameters, in sending order. Buckets are rebuilt before the second step.
     pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
         self.reducer.buckets()
     }
@@ -178,7 +174,6 @@ impl<M: Module> Module for DistributedDataParallel<M> {
         "DistributedDataParallel"
     }
 
-    /// Runs the model on this rank's share, and prepares the averaging in the backward pass that follows.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -209,15 +204,14 @@ impl<M: Module> Module for DistributedDataParallel<M> {
     }
 }
 
-/// A named list of a model's tensors.
 type NamedTensors = (&'static str, Vec<(String, Tensor)>);
 
-/// The dtypes by their numbers.
+/// Dtypes by number.
 const DTYPES: [DType; 8] =
     [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
-/// Rejects models that differ between ranks, on every rank. The first list has the parameters that require grad.
-/// Ranks without threads cannot wait for each other here; there the first collective rejects such models.
+/// Rejects models that differ between ranks, on every rank. Without threads, ranks cannot wait here: the first
+/// collective rejects them instead. The first list has the parameters that require grad.
 fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
     if !group.0.member.world.has_threads() || group.size() < 2 {
         return Ok(());
@@ -238,8 +232,8 @@ fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
             );
         }
     }
-    // Each tensor is described by its dtype, its number of dimensions, and as many sizes as the tensor with the
-    // most dimensions has. Strides need not be compared: parameters are contiguous.
+    // A tensor's description: dtype, number of dimensions, and sizes padded to the largest number of dimensions.
+    // Parameters are contiguous, so strides are not compared.
     let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
     let width = 2 + dims;
     let mut words = vec![0; width * tensors.len()];
@@ -255,10 +249,10 @@ fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
         let words = &words[rank][i * width..][..width];
         if what == "dtype" { &words[..1] } else { &words[2..][..words[1] as usize] }
     };
-    // PyTorch checks the sizes of the parameters that require grad first, and then sends everything.
+    // PyTorch first checks the sizes of parameters that require grad.
     let looks = (0..learned).map(|i| (i, "sizes"));
     let looks = looks.chain((0..tensors.len()).flat_map(|i| [(i, "dtype"), (i, "sizes")]));
-    // A difference of this rank's own model is reported first.
+    // A mismatch of this rank comes first.
     for rank in [own].into_iter().chain(0..size) {
         if let Some((i, what)) = looks.clone().find(|(i, what)| of(rank, *i, what) != of(0, *i, what)) {
             let said = |rank: usize| match of(rank, i, what) {
@@ -277,7 +271,7 @@ fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
     Ok(())
 }
 
-/// Broadcasts the first rank's tensors, with one message for those of the same dtype and device.
+/// Broadcasts the first rank's tensors, in one message per dtype and device.
 fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
     let root = group.ranks().first().copied().unwrap_or(0);
     let mut kinds: Vec<(DType, Device)> = Vec::new();
@@ -296,7 +290,7 @@ fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
             let options = CollectiveOptions { group: Some(group.clone()), async_op: false };
             broadcast(&flat, (root, options))?.wait()?;
             if group.rank() == Some(0) {
-                continue; // Rank 0 already has them.
+                continue; // Rank 0 has them.
             }
             let mut start = 0;
             for tensor in of_kind {

@@ -1,4 +1,4 @@
-//! Process groups: the ranks that take part in a collective, and the backend they communicate with.
+//! Process groups: participating ranks and their backend.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,14 +19,14 @@ use crate::ranks::Member;
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// The backend that ranks communicate with (`backend`).
+/// The backend of collectives (`backend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// For GPU tensors, from GPU to GPU.
+    /// For GPU tensors.
     Nccl,
     /// For host tensors.
     Gloo,
-    /// The backend of each tensor's device (`cpu:gloo,cuda:nccl`): PyTorch's default.
+    /// Chosen by the tensor's device (`cpu:gloo,cuda:nccl`): PyTorch's default.
     Both,
 }
 
@@ -40,7 +40,6 @@ impl Backend {
         }
     }
 
-    /// Rejects a device that the backend does not support.
     pub(super) fn check(self, device: Device) -> Result<()> {
         match (self, device.is_cuda()) {
             (Backend::Nccl, false) | (Backend::Gloo, true) => {
@@ -54,14 +53,13 @@ impl Backend {
 /// The keyword arguments of `torch.distributed.init_process_group`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitOptions {
-    /// The time a rank waits in a collective for the last one, on the machine's clock; by default 10 minutes on
-    /// GPUs and 30 on the host.
+    /// The maximum wait in a collective, on the machine's clock. Default: 10 minutes on GPUs, 30 on the host.
     pub timeout: Option<Duration>,
 }
 
 impl Keywords for InitOptions {}
 
-/// Some or all of the ranks (`torch.distributed.ProcessGroup`). Clones are the same group.
+/// A set of ranks (`torch.distributed.ProcessGroup`). Clones are the same group.
 #[derive(Clone)]
 pub struct ProcessGroup(pub(super) Arc<GroupInner>);
 
@@ -70,36 +68,31 @@ pub(super) struct GroupInner {
     pub(super) member: Member,
     pub(super) backend: Backend,
     timeout: Option<Duration>,
-    /// The global ranks, in the order of their ranks within the group.
+    /// The global ranks, by rank in the group.
     pub(super) members: Arc<[usize]>,
-    /// The number of collectives this rank has called.
     calls: AtomicU64,
-    /// The number of messages for each pair of ranks.
     pairs: Mutex<HashMap<(usize, usize), u64>>,
-    /// The streams that collectives are queued on: one for each device, and one for each pair of ranks.
     streams: Mutex<Vec<(StreamOf, Stream)>>,
 }
 
-/// A device's index, and the pair of ranks, if the stream is for one.
+/// A device index, and the pair of ranks for messages between two.
 type StreamOf = (usize, Option<(usize, usize)>);
 
-/// A rank's groups, the default one first.
 #[derive(Default)]
 struct ProcessGroups(Mutex<Vec<ProcessGroup>>);
 
-/// Creates the default group of all ranks, which collectives use unless another is given
-/// (`torch.distributed.init_process_group`): `"nccl"` for GPU tensors, `"gloo"` for host tensors, `""` for both.
+/// Creates the group of all ranks (`torch.distributed.init_process_group`): `"nccl"` for GPU tensors, `"gloo"` for host
+/// tensors, `""` for both. Every rank calls it once. Unlike PyTorch's, it does not wait for the others; the first
+/// collective does.
 ///
-/// Every rank calls it once. Unlike PyTorch's, it does not wait for the other ranks; the first collective does.
-///
-/// Returns an error outside of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown
-/// backend, and if the group already exists.
+/// Returns an error outside of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown backend,
+/// and on a second call.
 pub fn init_process_group<'a>(backend: impl AndOptions<&'a str, InitOptions>) -> Result<()> {
     let (backend, options) = backend.split();
     init(backend, options)
 }
 
-/// Separate from the generic function above, which is compiled for each type of its argument.
+/// Not generic, so that it is compiled once.
 fn init(backend: &str, options: InitOptions) -> Result<()> {
     let backend = Backend::named(backend)?;
     let member = Machine::current().member().cloned().ok_or(DistributedError::NoRank)?;
@@ -114,30 +107,30 @@ fn init(backend: &str, options: InitOptions) -> Result<()> {
     Ok(())
 }
 
-/// Whether this rank has a process group (`torch.distributed.is_initialized`).
+/// Returns whether this rank has a process group (`torch.distributed.is_initialized`).
 pub fn is_initialized() -> bool {
     default_group().is_ok()
 }
 
-/// Deletes all groups of this rank (`torch.distributed.destroy_process_group`). Returns an error if there are none.
+/// Deletes all groups of this rank (`torch.distributed.destroy_process_group`). Returns an error without one.
 pub fn destroy_process_group() -> Result<()> {
     default_group()?;
     lock(&groups().0).clear();
     Ok(())
 }
 
-/// This rank's number, from 0 (`torch.distributed.get_rank`). Returns an error before [`init_process_group`].
+/// Returns this rank, from 0 (`torch.distributed.get_rank`), or an error before [`init_process_group`].
 pub fn get_rank() -> Result<usize> {
     Ok(default_group()?.0.member.rank)
 }
 
-/// The number of ranks (`torch.distributed.get_world_size`). Returns an error before [`init_process_group`].
+/// Returns the number of ranks (`torch.distributed.get_world_size`), or an error before [`init_process_group`].
 pub fn get_world_size() -> Result<usize> {
     Ok(default_group()?.size())
 }
 
-/// Creates a group of some of the ranks (`torch.distributed.new_group`). Every rank must call it, members or not,
-/// in the same order and with the same members: this is how the ranks know which group is which.
+/// Creates a group of some ranks (`torch.distributed.new_group`). Every rank must call it, member or not, in the same
+/// order and with the same members: the order identifies the group.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, CollectiveOptions, ReduceOp};
@@ -155,7 +148,7 @@ pub fn get_world_size() -> Result<usize> {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Returns an error without ranks, or for a rank that does not exist.
+/// Returns an error for an empty list, or for a rank that does not exist.
 pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     let default = default_group()?;
     let size = default.size();
@@ -181,7 +174,6 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     Ok(group)
 }
 
-/// The group of all ranks.
 pub(super) fn default_group() -> Result<ProcessGroup> {
     let groups = groups();
     let first = lock(&groups.0).first().cloned();
@@ -204,43 +196,39 @@ impl ProcessGroup {
         ProcessGroup(Arc::new(GroupInner { id, member, backend, timeout, members, calls, pairs, streams }))
     }
 
-    /// The number of ranks in the group (`ProcessGroup.size()`).
+    /// Returns the number of ranks (`ProcessGroup.size()`).
     pub fn size(&self) -> usize {
         self.0.members.len()
     }
 
-    /// This rank's number within the group (`ProcessGroup.rank()`), if it is a member.
+    /// Returns this rank's index in the group, if it is a member (`ProcessGroup.rank()`).
     pub fn rank(&self) -> Option<usize> {
         self.0.members.iter().position(|member| *member == self.0.member.rank)
     }
 
-    /// The global ranks of the members.
+    /// Returns the members' global ranks.
     pub fn ranks(&self) -> &[usize] {
         &self.0.members
     }
 
-    /// Whether it is the default group, made by `init_process_group`.
     pub(super) fn is_default(&self) -> bool {
         default_group().is_ok_and(|default| Arc::ptr_eq(&self.0, &default.0))
     }
 
-    /// PyTorch's class for the backend of a tensor.
     pub(super) fn backend_for(&self, tensor: &Tensor) -> &'static str {
         if tensor.is_cuda() { "ProcessGroupNCCL" } else { "ProcessGroupGloo" }
     }
 
-    /// Like [`rank`](Self::rank), but an error if this rank is not a member.
+    /// Like [`rank`](Self::rank), but returns an error for a non-member.
     pub(super) fn place(&self) -> Result<usize> {
         self.rank().ok_or_else(|| DistributedError::NotInGroup.into())
     }
 
-    /// The key of the next collective.
     pub(super) fn next_key(&self) -> Key {
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed) + 1;
         Key { group: self.0.id, pair: None, number }
     }
 
-    /// The key of the next message from one rank to another.
     pub(super) fn next_key_of(&self, pair: (usize, usize)) -> Key {
         let mut pairs = lock(&self.0.pairs);
         let number = pairs.entry(pair).or_insert(0);
@@ -248,16 +236,15 @@ impl ProcessGroup {
         Key { group: self.0.id, pair: Some(pair), number: *number }
     }
 
-    /// The timeout in nanoseconds of a collective on a device.
+    /// In nanoseconds.
     pub(super) fn timeout(&self, device: Device) -> u64 {
         let minutes = if device.is_cuda() { 10 } else { 30 };
         let timeout = self.0.timeout.unwrap_or(Duration::from_secs(60 * minutes));
-        // In real time, only the ranks' running times can be compared, and these are known only for ranks with threads.
+        // In real time, timeouts compare running times, which only ranks with threads have.
         let is_compared = HostContext::lane().is_virtual() || self.0.member.world.has_threads();
         if is_compared { timeout.as_nanos() as u64 } else { u64::MAX }
     }
 
-    /// The stream of the group's collectives on a device, or of the messages of a pair of ranks.
     pub(super) fn stream(&self, device: Device, pair: Option<(usize, usize)>) -> Result<Stream> {
         let of = (device.index(), pair);
         let mut streams = lock(&self.0.streams);

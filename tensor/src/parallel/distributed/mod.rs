@@ -1,31 +1,27 @@
-//! Several GPUs with one program each: ranks, process groups, collectives, and `DistributedDataParallel`
-//! (`torch.distributed`, `torch.nn.parallel`; chapter 10).
+//! `torch.distributed`: one program per GPU, with ranks, process groups, collectives and `DistributedDataParallel`
+//! (chapter 10).
 //!
 //! # API notes
 //!
-//! * [`spawn`]`(n, |rank| …)` runs a program on `n` ranks; [`Ranks`] runs it phase by phase, which also works in a
-//!   web page.
+//! * [`spawn`]`(n, |rank| …)` runs a program on `n` ranks. [`Ranks`] runs it in phases, which also works in a web page.
 //! * [`init_process_group`]`("nccl" | "gloo")`, [`get_rank`], [`get_world_size`], [`new_group`],
 //!   [`destroy_process_group`].
-//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. If the
-//!   last argument is a pair with [`CollectiveOptions`] `{ async_op, group }`, they return a [`Work`] on which the
-//!   caller waits.
-//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; its options are
-//!   `bucket_cap_mb`, `broadcast_buffers`, `find_unused_parameters`. The sampler is
-//!   [`DistributedSampler`](crate::data::DistributedSampler).
+//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. With
+//!   [`CollectiveOptions`] `{ async_op, group }` paired with the last argument, they return a [`Work`] to wait on.
+//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; options `bucket_cap_mb`,
+//!   `broadcast_buffers`, `find_unused_parameters`; sampler [`DistributedSampler`](crate::data::DistributedSampler).
 //! * Call `cuda::set_device(rank)` first, as in PyTorch: the first collective fails if two ranks share a GPU.
-//! * Traces of a simulated machine show the work of its ranks: `Machine::profile` around `spawn` sees all ranks. A
-//!   collective is a bar in each GPU's row of copies to other devices, from the arrival of that rank until all
-//!   ranks have arrived and the bytes are transferred.
-//! * An error of a rank is [`Error::Rank`](crate::Error::Rank); `error.refusal::<DistributedError>()` looks into it.
-//! * [`collective_time`] evaluates the formula for a collective's time, and tells whether latency dominates.
+//! * `Machine::profile` around `spawn` traces all ranks of a simulated machine. A collective is a bar in each GPU's row
+//!   of copies between devices, from the rank's arrival to the end of the transfer.
+//! * A rank's error is [`Error::Rank`](crate::Error::Rank); `error.refusal::<DistributedError>()` returns its cause.
+//! * [`collective_time`] computes a collective's time and its bottleneck.
 //!
 //! # Implementation
 //!
-//! A rank is a machine of its own, that shares the host's memory and the recordings with the one that started it
-//! (`Machine::fork`). Who runs, and when a collective has all it needs, is in `ranks/` of `todevice-gpu`; the simulated GPU's
-//! part is `simulated/together.rs`. On real GPUs collectives will be NCCL's, and ranks processes, started by a launcher and
-//! connected by TCP; they get in by the same names, behind `Driver::collective` and `init_process_group`.
+//! A rank is a forked machine: it shares the host's memory and the recordings with its parent (`Machine::fork`). The
+//! scheduling of ranks and collectives is in `ranks/` of `todevice-gpu`, and the simulated GPU's part in
+//! `simulated/together.rs`. Collectives of real GPUs, through NCCL and processes, are planned behind
+//! `Driver::collective` and `init_process_group`.
 
 mod buckets;
 mod collectives;

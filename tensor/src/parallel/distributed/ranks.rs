@@ -1,5 +1,3 @@
-//! Ranks: one program per GPU, each of which sees itself as one process of several.
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +9,8 @@ use crate::machine::Machine;
 use crate::ranks::{Ended, World};
 use crate::thread::{CurrentDevice, FullContext, Part};
 
-/// Runs `program` once for each of `world_size` ranks, and returns their results in rank order
-/// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
-///
-/// See [`Ranks`], which runs a program in phases.
+/// Runs `program` on `world_size` ranks and returns the results in rank order (`torch.multiprocessing.spawn`, or
+/// `torchrun --nproc-per-node`). [`Ranks`] runs a program in phases.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, ReduceOp};
@@ -34,26 +30,24 @@ use crate::thread::{CurrentDevice, FullContext, Part};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// If ranks return errors or panic, returns the error of the first, with its rank ([`Error::Rank`]).
+/// If ranks fail or panic, returns the first error, with its rank ([`Error::Rank`]).
 pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     Ranks::new(world_size)?.run(program)
 }
 
-/// Several ranks on the current machine, which run a program phase by phase.
+/// Ranks on the current machine, which run a program in phases.
 ///
-/// A rank is like a process: it has its own clock, generators, flags, caching allocator and streams, and starts
-/// like a new process, with no process group, `cuda:0` as its current device, and gradient recording on. Ranks
-/// share only what they send each other. Tensors that a rank captures or returns must be on the host or stay with
-/// the rank: a GPU tensor belongs to the rank that made it.
+/// A rank resembles a new process: its clock, generators, flags, caching allocator and streams are separate; it starts
+/// without a process group, with `cuda:0` as the current device and grad mode on. Ranks share only what they send. A
+/// GPU tensor stays with the rank that made it: captured tensors, and results for the caller, must be on the host.
 ///
-/// One rank runs at a time, and another one runs when it has to wait. Times do not depend on the order: each rank
-/// has its own clock, and all start at the same moment. From phase to phase a rank keeps its current device, its
-/// process groups and its clock. The end of a phase orders nothing, and takes no time.
+/// Only one rank runs at a time, until it waits. Times do not depend on the order: all ranks' clocks start together.
+/// Between phases a rank keeps its current device, process groups and clock. The end of a phase orders nothing and
+/// takes no time.
 ///
-/// Natively each rank has a thread. A web page has no threads: the ranks run a phase one after the other, so no
-/// rank may wait for something that another has yet to do in the same phase. Collectives on a GPU do not make the
-/// host wait. Reading a result does, and so does a copy to the GPU that is not `non_blocking`. So a program that
-/// must run in both places does these at the start of a phase, or in the next phase:
+/// In a web page, which has no threads, ranks run a phase one after another, and must not wait for another rank's work
+/// in the same phase. Collectives on a GPU do not block the host; reading a result does, and so does a copy to the GPU
+/// without `non_blocking`. A portable program does these at the start of a phase, or in the next phase:
 ///
 /// ```
 /// use todevice::distributed::{self as dist, Ranks, ReduceOp};
@@ -83,20 +77,17 @@ pub struct Ranks {
 
 struct RankMachine {
     machine: Machine,
-    /// Its current device between phases.
     device: Mutex<usize>,
 }
 
 impl Ranks {
-    /// Creates `world_size` ranks on the current machine.
-    ///
-    /// Returns an error if `world_size` is 0, if the system does not allow two open files per rank, and on a
-    /// machine with real GPUs, whose collectives need NCCL.
+    /// Creates `world_size` ranks on the current machine. Returns an error if `world_size` is 0, if the system does not
+    /// allow two open files per rank, and with real GPUs, whose collectives need NCCL.
     pub fn new(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, cfg!(not(target_family = "wasm")))
     }
 
-    /// Like [`new`](Self::new) without threads, as in a web page: for tests.
+    /// Like [`new`](Self::new), but without threads, as in a web page: for tests.
     #[doc(hidden)]
     pub fn in_turns(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, false)
@@ -117,21 +108,19 @@ impl Ranks {
         Ok(Ranks { parent, world, ranks })
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn world_size(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Runs a phase: `program` once on every rank. Returns their results in rank order.
-    ///
-    /// If ranks fail, returns the first error once all have ended ([`Error::Rank`]).
+    /// Runs a phase: `program` on every rank. Returns the results in rank order, or, after all ranks have ended, the
+    /// first error ([`Error::Rank`]).
     pub fn run<T: Send>(&self, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         self.run_each(&mut vec![(); self.ranks.len()], |rank, ()| program(rank))
     }
 
-    /// Runs a phase in which each rank has its own state, for example one returned by an earlier phase.
-    ///
-    /// Also returns an error if the numbers of states and ranks differ.
+    /// Like [`run`](Self::run), with a state per rank, for example the result of an earlier phase. Also returns an
+    /// error if the numbers of states and ranks differ.
     pub fn run_each<S: Send, T: Send>(
         &self,
         states: &mut [S],
@@ -154,7 +143,6 @@ impl Ranks {
 
     fn run_phase(&self, program: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         self.world.start_phase();
-        // In the order in which the ranks ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
         let fail = |rank, error| lock(&failed).push((rank, error));
         let one = |rank, context: FullContext| {
@@ -163,7 +151,7 @@ impl Ranks {
             if let Err(error) = result {
                 fail(rank, error);
             }
-            // The next rank continues only now. If it did so earlier, its error could be recorded before this one's.
+            // The next rank must not continue earlier: its error could be recorded first.
             self.world.rank_ended(rank, ended);
         };
         let ranks = 0..self.ranks.len();
@@ -186,14 +174,13 @@ impl Ranks {
             ranks.for_each(|rank| one(rank, FullContext::of_new_process()));
         }
         let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
-        HostContext::lane().sleep_until(latest); // The program that started the ranks waits for all of them.
+        HostContext::lane().sleep_until(latest); // The parent waits for all ranks.
         let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         first_cause(failed).map_or(Ok(()), |(rank, cause)| {
             Err(Error::Rank(Box::new(RankError { rank, of: self.ranks.len(), cause })))
         })
     }
 
-    /// Runs one rank's part of a phase, once it is that rank's turn.
     fn run_one(
         &self,
         rank: usize,
@@ -228,11 +215,10 @@ impl Ranks {
     }
 }
 
-/// The stack size of a program's main thread.
 const STACK: usize = 8 << 20;
 
-/// Selects the error that caused the others. Errors about ranks that did not arrive are not causes, and the error
-/// of a late rank follows from the errors of the ranks that waited for it.
+/// Selects the root cause. An error about a missing rank is not a cause, and a late rank's error follows from the
+/// errors of the ranks that waited for it.
 fn first_cause(mut failed: Vec<(usize, Error)>) -> Option<(usize, Error)> {
     let follows = |(_, error): &(usize, Error)| match error.refusal() {
         Some(DistributedError::Meeting(meeting)) => 1 + u8::from(meeting.is_of_the_late()),
@@ -248,7 +234,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Drop for Ranks {
-    /// Keeps the ranks' work in the active recordings.
+    /// Keeps the ranks' work in active recordings.
     fn drop(&mut self) {
         self.parent.keep_what_ranks_did();
     }

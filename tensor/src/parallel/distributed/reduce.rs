@@ -1,7 +1,5 @@
-//! Reductions over ranks, always in rank order, whatever route the data takes over the links. So every rank gets
-//! the same bits, in every run.
-//!
-//! (NCCL's order depends on the ring, and differs from part to part. Where sums are exact, this makes no difference.)
+//! Reductions over ranks, always in rank order, so that every rank gets the same bits in every run. (NCCL's order
+//! depends on the ring and varies within a tensor. Exact sums do not depend on it.)
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -11,7 +9,6 @@ use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::dtype::DType;
 
-/// Reduces tensors of one dtype, given as bytes.
 pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u8]]) {
     match dtype {
         DType::F32 => floats::<f32>(op, first, others),
@@ -24,18 +21,18 @@ pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u
         DType::U8 => {
             integers::<u8>(op, first, others, u8::wrapping_add, |sum, count| sum / count.max(1) as u8)
         }
-        // A sum of bools is true if any of them is.
+        // The sum of bools is their OR.
         DType::Bool => fold::<u8>(first, others, |a, b| if op == ReduceOp::Min { a & b } else { a | b }),
     }
 }
 
-/// The number of bytes of all inputs to keep in the cache at a time.
+/// The bytes of all inputs to keep in the cache at a time.
 const BLOCK: usize = 16 << 10;
 
-/// The minimum number of bytes for which waking a thread pays off.
+/// The minimum bytes for which waking a thread pays off.
 const WORTH_SHARING: usize = 16 * BLOCK;
 
-/// Combines the first input with the others, one after the other.
+/// Combines the first input with each of the others in turn.
 fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + Sync) {
     for_pieces(threads_for(first.len(), WORTH_SHARING), first, BLOCK, &|block, first| {
         for other in others {
@@ -48,7 +45,6 @@ fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + S
     });
 }
 
-/// Applies `change` to each element.
 fn map<T: Pod>(elements: &mut [u8], change: impl Fn(T) -> T) {
     for a in elements.chunks_exact_mut(size_of::<T>()) {
         let changed = change(bytemuck::pod_read_unaligned(a));

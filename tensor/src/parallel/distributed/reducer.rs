@@ -1,7 +1,5 @@
-//! The reducer: averages gradients over the ranks during the backward pass.
-//!
-//! Each gradient is copied into its bucket as soon as it is ready. A full bucket is all-reduced on a separate
-//! stream while the backward pass continues. After the last bucket, the averages are copied back from all of them.
+//! The reducer averages gradients over ranks during backward: each ready gradient is copied into its bucket, full
+//! buckets are all-reduced on a separate stream, and the averages are copied back after the last one.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,13 +18,13 @@ use crate::ops::elementwise::mul_out;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// The first bucket is small, so that it is sent early.
+/// Small, so that communication starts early.
 pub(super) const FIRST_BUCKET: usize = 1 << 20;
 pub(super) const BUCKET: usize = 25 << 20;
 
 pub(super) struct Reducer {
     group: ProcessGroup,
-    /// The parameters that require grad, with their names, in registration order.
+    /// The parameters that require grad, in registration order.
     parameters: Vec<(String, Parameter)>,
     limits: Vec<usize>,
     find_unused: bool,
@@ -35,39 +33,35 @@ pub(super) struct Reducer {
 
 struct ReducerState {
     buckets: Vec<Bucket>,
-    /// The bucket of each parameter, and its position there.
+    /// The bucket of each parameter, and the index in it.
     places: Vec<(usize, usize)>,
     step: BackwardPass,
     /// Whether each parameter got a gradient on this rank since the last averaging, `no_sync` included.
     used: Vec<bool>,
-    /// The order in which gradients arrived on rank 0 in the first step, while it is being broadcast.
+    /// Rank 0's order of arrival in the first step, while it is broadcast.
     order: Option<(Tensor, Work)>,
     is_rebuilt: bool,
 }
 
 struct Bucket {
     parameters: Vec<usize>,
-    /// Their gradients, concatenated.
     flat: Tensor,
-    /// The start and the number of elements of each gradient.
+    /// The start and length of each gradient.
     parts: Vec<(usize, usize)>,
 }
 
-/// The state of a backward pass.
 #[derive(Default)]
 struct BackwardPass {
-    /// Whether a forward pass has announced a backward pass.
+    /// Whether a forward pass has announced it.
     is_expected: bool,
     has_begun: bool,
     is_ready: Vec<bool>,
-    /// The parameters that the forward pass did not use.
     unused: Vec<usize>,
     arrived: Vec<usize>,
-    /// The number of gradients each bucket still waits for.
+    /// The number of missing gradients per bucket.
     missing: Vec<usize>,
-    /// The all-reduces of the full buckets, in order.
     under_way: Vec<Work>,
-    /// The number of ranks that used each parameter, computed only with `find_unused`.
+    /// The number of ranks that used each parameter, with `find_unused` only.
     used: Option<(Tensor, Work)>,
 }
 
@@ -78,8 +72,8 @@ impl Reducer {
         limits: Vec<usize>,
         find_unused: bool,
     ) -> Result<Arc<Reducer>> {
-        // The used parameters may change from step to step, and so may the order. In that case the order is not
-        // learned, and buckets are small from the first step on.
+        // With `find_unused` the order may change from step to step. Buckets are then small from the start and are not
+        // rebuilt.
         let first = if find_unused { &limits[..] } else { &[usize::MAX] };
         let assigned = assign_backwards(&sizes_of(&parameters), first);
         let (buckets, places) = make(&parameters, assigned)?;
@@ -106,7 +100,6 @@ impl Reducer {
         lock(&self.state)
     }
 
-    /// The buckets in the order in which they are sent: their sizes in bytes, and the names of their parameters.
     pub(super) fn buckets(&self) -> Vec<(usize, Vec<String>)> {
         let state = self.state();
         let names = |bucket: &Bucket| {
@@ -116,8 +109,7 @@ impl Reducer {
         state.buckets.iter().map(|bucket| (bytes(bucket), names(bucket))).collect()
     }
 
-    /// Before a forward pass: checks that the last backward pass is complete, and rebuilds the buckets if the order
-    /// of arrival is now known.
+    /// Before a forward pass: checks the last backward pass, and rebuilds the buckets once the order is known.
     pub(super) fn check(&self) -> Result<()> {
         let mut state = self.state();
         if state.step.has_begun && state.step.is_expected {
@@ -130,14 +122,14 @@ impl Reducer {
             work.wait()?;
             let order: Vec<usize> = order.to_vec::<i64>()?.into_iter().map(|index| index as usize).collect();
             let assigned = assign(&order, &sizes_of(&self.parameters), &self.limits);
-            state.buckets.clear(); // Their memory is reused.
+            state.buckets.clear(); // Frees their memory for reuse.
             (state.buckets, state.places) = make(&self.parameters, assigned)?;
             state.is_rebuilt = true;
         }
         Ok(())
     }
 
-    /// After a forward pass: prepares for the backward pass from `output`.
+    /// After a forward pass: prepares for backward from `output`.
     pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
         let mut state = self.state();
         let reach = self.find_unused.then(|| Reach::of(output));
@@ -155,12 +147,11 @@ impl Reducer {
         Ok(())
     }
 
-    /// Averages no backward pass until the next forward pass announces one.
+    /// Disables averaging until the next forward pass.
     pub(super) fn expect_nothing(&self) {
         self.state().step = BackwardPass::default();
     }
 
-    /// Handles a gradient that is ready.
     fn ready(&self, index: usize) -> Result<()> {
         let mut state = self.state();
         state.used[index] = true;
@@ -168,8 +159,8 @@ impl Reducer {
             return Ok(());
         }
         no_grad(|| {
-            // No gradients will arrive for parameters that the forward pass did not use. They may have gradients
-            // from earlier passes, which the program may still zero before the backward pass starts.
+            // Unused parameters get no gradient in this pass. Decided only now, because the program may zero gradients
+            // of earlier passes before backward.
             if !std::mem::replace(&mut state.step.has_begun, true) {
                 std::mem::take(&mut state.step.unused)
                     .into_iter()
@@ -180,8 +171,7 @@ impl Reducer {
         })
     }
 
-    /// Copies a parameter's gradient into its bucket, or zeros if it has none, and sends the full buckets: each
-    /// after the one before it, so that all ranks send them in the same order.
+    /// Copies a gradient, or zeros, into its bucket. Sends full buckets in order, as all ranks must.
     fn note(&self, state: &mut ReducerState, index: usize) -> Result<()> {
         let ReducerState { buckets, places, step, used, .. } = state;
         let (name, parameter) = &self.parameters[index];
@@ -191,7 +181,7 @@ impl Reducer {
         let (at, place) = places[index];
         let part = buckets[at].part(place)?;
         match parameter.grad() {
-            // As in PyTorch, each rank divides first, and the sum of the shares is the average.
+            // As in PyTorch, each rank divides before the sum.
             Some(gradient) => mul_out(&part, &gradient.reshape(&[-1])?, 1.0 / self.group.size() as f64)?,
             None => drop(part.zero_()?),
         }
@@ -213,12 +203,11 @@ impl Reducer {
         self.finish(state)
     }
 
-    /// Copies the averages back.
     fn finish(&self, state: &mut ReducerState) -> Result<()> {
         let mut step = std::mem::take(&mut state.step);
         step.under_way.iter().try_for_each(Work::wait)?;
         let mut used = std::mem::replace(&mut state.used, vec![false; self.parameters.len()]);
-        // A parameter that this rank did not use still gets a gradient if another rank used it.
+        // A parameter unused on this rank still gets a gradient if another rank used it.
         if let Some((on_ranks, work)) = step.used.take() {
             work.wait()?;
             if used.contains(&false) {
@@ -254,14 +243,12 @@ impl Reducer {
 }
 
 impl Bucket {
-    /// The part of the bucket for the gradient at a position.
     fn part(&self, place: usize) -> Result<Tensor> {
         let (start, length) = self.parts[place];
         self.flat.narrow(0, start, length)
     }
 }
 
-/// Reshapes a row of elements to the sizes of another tensor.
 fn reshaped(row: &Tensor, like: &Tensor) -> Result<Tensor> {
     let sizes: Vec<i64> = like.sizes().iter().map(|size| *size as i64).collect();
     row.reshape(&sizes)
@@ -276,7 +263,6 @@ fn sizes_of(parameters: &[(String, Parameter)]) -> Vec<ParameterSize> {
     parameters.iter().map(size).collect()
 }
 
-/// Makes the buckets, and records each parameter's position in them.
 fn make(
     parameters: &[(String, Parameter)],
     assigned: Vec<Vec<usize>>,

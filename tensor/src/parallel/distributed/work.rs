@@ -1,5 +1,3 @@
-//! Collectives in progress.
-
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,26 +15,21 @@ use crate::scope;
 use crate::tensor::Tensor;
 use todevice_gpu::base::error::MeetingError;
 
-/// A collective called with `async_op`, which may not have finished (`torch.distributed.Work`).
-///
-/// Until [`wait`](Self::wait) has returned, its tensors must not be read or written.
+/// A collective that may be unfinished (`torch.distributed.Work`). Use its tensors after [`wait`](Self::wait) only.
 pub struct Work {
     state: Mutex<WorkState>,
-    /// The tensors it reads and writes, whose memory it needs until it ends.
+    /// The tensors it reads and writes. It owns their memory until it ends.
     tensors: Vec<Tensor>,
 }
 
 struct WorkState {
     under_way: Option<UnderWay>,
-    /// Whether later work already waits for it.
     is_waited_for: bool,
 }
 
 #[derive(Clone)]
 enum UnderWay {
-    /// On its own stream.
     Device { stream: Stream, ended: Arc<Event> },
-    /// Between programs on the host.
     Host { member: Member, key: Key },
 }
 
@@ -45,12 +38,12 @@ impl Work {
         Work::of(UnderWay::Device { stream, ended: Arc::new(ended) }, tensors)
     }
 
-    /// For a rank that does not take part.
+    /// For a rank outside the group.
     pub(super) fn of_nobody() -> Work {
         Work { state: Mutex::new(WorkState { under_way: None, is_waited_for: true }), tensors: Vec::new() }
     }
 
-    /// The first of the tensors receives the result, if there is one.
+    /// The first tensor receives the result, if any.
     pub(super) fn on_host(member: Member, key: Key, tensors: Vec<Tensor>) -> Work {
         Work::of(UnderWay::Host { member, key }, tensors)
     }
@@ -60,12 +53,8 @@ impl Work {
         Work { state: Mutex::new(state), tensors }
     }
 
-    /// Makes later work wait for the collective (`Work.wait`).
-    ///
-    /// For GPU tensors, later work on the current stream waits, and the host continues immediately. For host
-    /// tensors, the host waits. A second call does nothing.
-    ///
-    /// Returns an error if the ranks do not meet.
+    /// Waits for the collective (`Work.wait`): the current stream for GPU tensors, the host for host tensors. A second
+    /// call does nothing. Returns an error if the ranks do not meet.
     #[track_caller]
     pub fn wait(&self) -> Result<()> {
         let _scope = scope::operation("wait", Location::caller());
@@ -79,7 +68,7 @@ impl Work {
         }
     }
 
-    /// Makes the host wait too.
+    /// Makes the host wait, even for GPU tensors.
     #[track_caller]
     pub(super) fn synchronize(&self) -> Result<()> {
         match self.wait_for() {
@@ -89,7 +78,7 @@ impl Work {
         }
     }
 
-    /// Whether it has finished (`Work.is_completed`).
+    /// Returns whether it has finished (`Work.is_completed`).
     pub fn is_completed(&self) -> Result<bool> {
         let state = self.state();
         match &state.under_way {
@@ -107,14 +96,14 @@ impl Work {
         lock(&self.state)
     }
 
-    /// Returns the collective to wait for, on the first call.
+    /// Returns the collective to wait for, on the first call only.
     fn wait_for(&self) -> Option<UnderWay> {
         let mut state = self.state();
         let is_waited_for = std::mem::replace(&mut state.is_waited_for, true);
         state.under_way.clone().filter(|_| !is_waited_for)
     }
 
-    /// The host sleeps until all ranks have arrived, and takes this rank's result.
+    /// Waits on the host until all ranks have arrived, and takes this rank's result.
     fn meet(&self, member: &Member, key: Key) -> Result<()> {
         let failed = |error: MeetingError| DistributedError::Meeting(error.seen_by(member.rank));
         let outcome = loop {
@@ -145,7 +134,7 @@ impl Work {
 }
 
 impl Drop for Work {
-    /// If it was never waited for, its memory still must not be reused before it has finished.
+    /// Prevents reuse of the memory before the end of a collective that nobody waited for.
     fn drop(&mut self) {
         if let Some(UnderWay::Device { stream, .. }) = self.wait_for() {
             for tensor in &self.tensors {

@@ -1,8 +1,8 @@
-//! Sums that the blocks of a GPU add to the same memory, each when it is done (`atomicAdd`). The order is not fixed,
-//! and floating-point sums depend on it: the same program and the same numbers give different bits.
+//! Sums to which the blocks of a GPU add when they finish (`atomicAdd`). Their order is not fixed, and floating-point
+//! sums depend on it: the same program with the same numbers gives different bits.
 //!
-//! On hardware the order depends on clocks, temperatures, and the other work of the card. Here it depends on the number of the
-//! piece of work: a second call gives different bits from the first, but the whole program gives the same bits again.
+//! On hardware, the order depends on clocks, temperatures and other work. Here it depends on the number of the
+//! operation. A second call gives different bits from the first, but a second run of the program gives the same bits.
 
 use super::implicit;
 use crate::conv::{ConvPass, ConvShape};
@@ -12,11 +12,10 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::random::mix;
 
-/// The maximum number of parts of a sum.
 const PARTS: usize = 8;
 
-/// Adds the parts of a gradient in an order that depends on `order`. For the gradient of the weight, a part is some of
-/// the images; for that of the input, some of the output's channels.
+/// Adds the parts of a gradient in an order that depends on `order`. A part is some of the images for the weight's
+/// gradient, and some of the output's channels for the input's gradient.
 pub(super) fn run<T: GemmElement + Element>(
     pass: ConvPass,
     shape: &ConvShape,
@@ -34,7 +33,6 @@ pub(super) fn run<T: GemmElement + Element>(
         if pass == ConvPass::BackwardData {
             let mut dy = reserve(n * count * p * q)?;
             for image in 0..n {
-                // The channels of the part.
                 dy.extend_from_slice(&a[(image * k + start) * p * q..][..count * p * q]);
             }
             let weight = &b[start * c * r * s..end * c * r * s];
@@ -51,7 +49,6 @@ pub(super) fn run<T: GemmElement + Element>(
     Ok(())
 }
 
-/// The parts of a whole, in random order.
 fn shuffled(all: usize, order: u64) -> Vec<(usize, usize)> {
     let parts = PARTS.min(all);
     let mut borders: Vec<(usize, usize)> =

@@ -1,14 +1,10 @@
-//! Convolution as an explicit matrix product: all that the kernel covers at a position is written out as a column.
-
 use crate::conv::ConvShape;
 use crate::cpu::gemm::{GemmElement, gemm};
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// Computes y from x and the weight, one image and one group at a time: y = W · columns.
-///
-/// The rows of the columns are in the order of the kernel's elements, with the channels innermost, and the weight is
-/// reordered to match. So the order of a sum differs from that of the implicit product.
+/// Computes y = W · columns (im2col) for one image and group at a time. The columns' rows follow the kernel's elements,
+/// with the channels innermost, so a sum has another order than in the implicit product.
 pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2], y: &mut [T]) -> Result<()> {
     let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();
@@ -30,7 +26,6 @@ pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2],
     Ok(())
 }
 
-/// Writes the elements that the kernel covers of the channels of a group, with zeros for padding.
 fn write_columns<T: GemmElement>(shape: &ConvShape, x: &[T], columns: &mut [T]) {
     let &ConvShape { h, w, r, s, stride, padding, dilation, .. } = shape;
     let [p, q] = shape.out();

@@ -1,5 +1,5 @@
-//! The algorithms with which a simulated GPU computes convolutions. Each adds up in an order of its own, so no two give
-//! the same bits. `simulated/convolution.rs` of `todevice-gpu` lists them with their requirements.
+//! A simulated GPU's algorithms for convolutions. Each sums in a different order, so no two give the same bits.
+//! `simulated/convolution.rs` of `todevice-gpu` lists them with their requirements.
 
 mod disorder;
 mod explicit;
@@ -18,8 +18,7 @@ use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::kernel::TwinResult;
 
-/// Computes a convolution as a simulated GPU does: with the algorithm `way`, on operands that may be rounded to TF32
-/// first. `order` determines the order of the parts where it is not fixed.
+/// Computes a convolution with the algorithm `way`. `order` selects the order of parts where it is not fixed.
 pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> TwinResult {
     match conv.tf32 {
         true => {
@@ -31,7 +30,7 @@ pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8],
     Ok(())
 }
 
-/// Half types are multiplied and added in single precision, and the result is rounded once.
+/// Half types are multiplied and added in single precision, and rounded once.
 fn compute_stored(way: Way, conv: &Conv, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Result<()> {
     match conv.dtype {
         DType::F16 | DType::BF16 => {
@@ -75,7 +74,6 @@ fn compute_floats<T: GemmElement + Element>(
     }
 }
 
-/// Computes the product as the host does.
 fn implicit<T: GemmElement + Element>(
     pass: ConvPass,
     shape: &ConvShape,

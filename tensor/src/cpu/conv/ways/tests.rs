@@ -1,4 +1,4 @@
-//! Tests every algorithm against the product in f64, and their differences.
+//! Compares every algorithm with the product in f64, and with the others.
 
 use super::*;
 use crate::conv::ConvAlgorithm;
@@ -18,14 +18,12 @@ fn conv(pass: ConvPass, shape: ConvShape, dtype: DType) -> Conv {
     Conv { pass, shape, dtype, tf32: false, a: none, b: none, out: none, twin: compute }
 }
 
-/// Numbers within ±½.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     (0..count as u64)
         .map(|i| (crate::random::mix(seed << 40 | i) >> 40) as f32 / (1u32 << 24) as f32 - 0.5)
         .collect()
 }
 
-/// The operands of a pass, and the number of elements in its result.
 fn operands(pass: ConvPass, shape: &ConvShape) -> ([Vec<f32>; 2], usize) {
     let [x, weight, y] = shape.elements();
     let [a, b, out] = match pass {
@@ -60,7 +58,6 @@ fn exact(conv: &Conv) -> Vec<f64> {
     result
 }
 
-/// The largest error, relative to the largest result.
 fn error(result: &[f32], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     let worst = result.iter().zip(exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
@@ -147,7 +144,6 @@ fn halves_are_summed_in_single_precision_and_rounded_once() {
     check!(bf16, DType::BF16);
 }
 
-/// The modelled time of an algorithm.
 fn time(profile: &Profile, conv: &Conv, number: u32) -> u64 {
     let algorithm = ConvAlgorithm { number, workspace: 0, deterministic: true, math: 0 };
     cost::convolution(profile, &Convolution::new(profile, conv, &algorithm).unwrap())
@@ -161,13 +157,13 @@ fn no_algorithm_is_always_the_fastest() {
         possible.iter().min_by_key(|algorithm| time(&T4, &conv, algorithm.number)).unwrap().number
     };
     let forward = |shape| fastest(shape, ConvPass::Forward);
-    // With many channels, the multiplications that Winograd saves are worth the transforms; with few, they are not.
+    // With many channels, Winograd's saved multiplications are worth its transforms.
     assert_eq!(forward(shape(32, 256, [28, 28], 256)), 7);
     assert_eq!(forward(shape(64, 3, [32, 32], 32)), 1);
-    // A 1×1 kernel: the columns are the image itself, and nothing has to be looked up.
+    // The columns of a 1×1 kernel are the image, so nothing is looked up.
     let pointwise = ConvShape { r: 1, s: 1, padding: [0; 2], ..shape(32, 512, [14, 14], 512) };
     assert_eq!(forward(pointwise), 2);
-    // A small gradient of many positions: parts in no fixed order. A large one: in order.
+    // A small gradient of many positions is summed in parts without order, a large one in order.
     assert_eq!(fastest(shape(64, 3, [32, 32], 32), ConvPass::BackwardFilter), 0);
 }
 
@@ -203,7 +199,7 @@ fn workspaces_are_what_the_algorithms_write() {
     let conv = conv(ConvPass::Forward, shape(2, 4, [8, 8], 6), DType::F32);
     let workspace = |way| Convolution { conv, way }.workspace();
     assert_eq!(workspace(Way::Explicit), 2 * 4 * 9 * 64 * 4);
-    // 2 images of 4×4 tiles; image, kernel and result with 16 numbers for each.
+    // 2 images of 4×4 tiles. Image, kernel and result have 16 numbers per tile.
     assert_eq!(workspace(Way::Winograd), 16 * (4 * 32 + 6 * 4 + 6 * 32) * 4);
     assert_eq!(workspace(Way::Implicit), 4 * 9 * 4);
     assert_eq!(workspace(Way::Disorder), 0);

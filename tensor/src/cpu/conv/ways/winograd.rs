@@ -1,19 +1,17 @@
-//! Convolutions of 3×3 kernels with fewer multiplications: Winograd's F(2×2, 3×3), as Lavin and Gray use it
-//! ("Fast Algorithms for Convolutional Neural Networks", arXiv:1509.09308).
+//! Convolutions of 3×3 kernels with fewer multiplications: Winograd's F(2×2, 3×3), after Lavin and Gray ("Fast
+//! Algorithms for Convolutional Neural Networks", arXiv:1509.09308).
 //!
-//! A tile of 2×2 results depends on 4×4 elements of the image. Computed directly, that is 4 · 9 = 36 multiplications;
-//! here it is 16, one for each element of the transformed tile. The price is the additions of the transforms, and the
-//! memory for their results.
+//! A tile of 2×2 results depends on 4×4 elements of the image. The direct sum takes 4 · 9 = 36 multiplications; this
+//! one takes 16, one per element of the transformed tile. The price is the transforms' additions and memory.
 
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::gemm::gemm;
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// The number of elements of a transformed tile.
 const TILE: usize = ConvShape::WINOGRAD_TILE;
 
-/// Computes the result of a pass from its operands: the image, or the gradient of the result, and the weight.
+/// Computes a pass from the image, or the gradient of the result, and the weight.
 pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y: &mut [f32]) -> Result<()> {
     let filter = |k: usize, c: usize| -> [f32; 9] {
         std::array::from_fn(|at| match pass {
@@ -49,7 +47,6 @@ pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y
             image[(at * c + channel) * tiles + tile] = value;
         }
     }
-    // 16 matrix products, which contain all the multiplications.
     let mut products = zeros(TILE * k * tiles)?;
     for at in 0..TILE {
         let (kernels, image) = (&kernels[at * k * c..][..k * c], &image[at * c * tiles..][..c * tiles]);
@@ -99,7 +96,6 @@ fn of_result(m: [f32; 16]) -> [f32; 4] {
     [a, b, c, d]
 }
 
-/// Applies the same step down each column, then along each row.
 fn both_ways(values: [f32; 16], step: impl Fn([f32; 4]) -> [f32; 4]) -> [f32; 16] {
     let columns: [[f32; 4]; 4] = std::array::from_fn(|j| step(std::array::from_fn(|i| values[4 * i + j])));
     let rows: [[f32; 4]; 4] = std::array::from_fn(|i| step(std::array::from_fn(|j| columns[j][i])));
