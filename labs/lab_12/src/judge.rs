@@ -55,6 +55,8 @@ pub struct Judgement {
     pub smallest: Option<Smallest>,
     /// The errors of a program that does not compile.
     pub rejected: Option<Rejected>,
+    /// The compiler's warnings.
+    pub warnings: String,
 }
 
 impl Judgement {
@@ -83,11 +85,12 @@ impl Judgement {
 }
 
 pub fn judge(task: &Task) -> Judgement {
-    judged(task).unwrap_or_else(|rejected| Judgement {
+    let judgement = judged(task).unwrap_or_else(|rejected| Judgement {
         gates: gates(task, 0, None),
         rejected: Some(rejected),
         ..Judgement::default()
-    })
+    });
+    Judgement { warnings: task.programs.warnings(), ..judgement }
 }
 
 fn judged(task: &Task) -> Result<Judgement, Rejected> {
@@ -100,7 +103,7 @@ fn judged(task: &Task) -> Result<Judgement, Rejected> {
         }
         let gates = gates(task, number, Some((fault.kind, fault.count)));
         let smallest = smallest::find(task, &setting, fault.kind);
-        return Ok(Judgement { gates, fault: Some((fault, setting)), smallest, rejected: None });
+        return Ok(Judgement { gates, fault: Some((fault, setting)), smallest, ..Judgement::default() });
     }
     let mut gates = gates(task, task.cases.len(), None);
     let counted = task.programs.with(&setting(task.counted), |program| {
