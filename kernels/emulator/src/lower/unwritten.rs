@@ -19,28 +19,33 @@ struct Unwritten<'a> {
 const DEEPEST: u32 = 400;
 
 /// The warnings about a program, but not about the emulator's headers.
+#[cold]
 pub fn warnings(tree: &Tree) -> Errors {
-    let mut all = Unwritten { tree, names: Vec::new(), found: tree.warnings.clone(), depth: 0 };
+    let mut all = Unwritten { tree, names: Vec::new(), found: Vec::new(), depth: 0 };
     for namespace in &tree.namespaces {
         all.functions(namespace.functions.values().flatten());
         for of in namespace.structs.values().flatten() {
             all.functions(of.functions.iter().chain(&of.constructors).chain(&of.conversions));
         }
     }
-    all.found.retain(|warning| !tree.in_headers.contains(&warning.span.file));
-    all.found.sort_by_key(|warning| (warning.span.file, warning.span.line, warning.span.column));
-    let mut warnings = Errors::default();
-    for warning in all.found {
-        if warnings.add(warning).is_err() {
-            break;
+    let place = |warning: &Error| (warning.span.file, warning.span.line, warning.span.column);
+    let mut in_order: Vec<&Box<Error>> = Vec::new();
+    for warning in tree.warnings.iter().chain(&all.found) {
+        if !tree.in_headers.contains(&warning.span.file) {
+            let at = in_order.partition_point(|known| place(known) <= place(warning));
+            in_order.insert(at, warning);
         }
     }
+    let mut warnings = Errors::default();
+    // Those beyond the maximum are left out.
+    let _ = in_order.into_iter().try_for_each(|warning| warnings.add(warning.clone()));
     warnings
 }
 
+// Cold code is compiled for size.
 impl<'a> Unwritten<'a> {
     fn functions(&mut self, all: impl Iterator<Item = &'a Rc<Function>>) {
-        for function in all.filter(|function| !self.tree.in_headers.contains(&function.span.file)) {
+        for function in all {
             self.names.clear();
             function.body.iter().for_each(|body| self.statement(body));
         }
@@ -63,6 +68,7 @@ impl<'a> Unwritten<'a> {
         }
     }
 
+    #[cold]
     fn statement(&mut self, statement: &'a Stmt) {
         match &statement.kind {
             StmtKind::Expr(value) | StmtKind::Return(Some(value)) => self.read(value),
@@ -117,6 +123,7 @@ impl<'a> Unwritten<'a> {
         }
     }
 
+    #[cold]
     fn declaration(&mut self, variable: &'a Variable) {
         let is_plain = matches!(&variable.ty.kind, TypeKind::Prim(_) | TypeKind::Pointer(_));
         match &variable.init {
@@ -134,6 +141,7 @@ impl<'a> Unwritten<'a> {
     }
 
     /// Before a loop: what it assigns has a value from the iteration before, unless each assignment reads the variable.
+    #[cold]
     fn repeated(&mut self, body: &'a Stmt, more: impl Iterator<Item = &'a Expr>) {
         let (mut all, mut passed) = (more.collect(), Vec::new());
         expressions(body, &mut all, &mut passed);
@@ -191,6 +199,7 @@ impl<'a> Unwritten<'a> {
         }
     }
 
+    #[cold]
     fn read_inner(&mut self, value: &'a Expr) {
         match &value.kind {
             ExprKind::Path(_) => {
@@ -282,6 +291,7 @@ fn mentions(value: &Expr, of: &Name) -> bool {
 }
 
 /// Adds the expressions within an expression, in their order, but not those of lambdas.
+#[cold]
 fn parts<'a>(value: &'a Expr, into: &mut Vec<&'a Expr>) {
     match &value.kind {
         ExprKind::Unary(_, a)
@@ -311,6 +321,7 @@ fn parts<'a>(value: &'a Expr, into: &mut Vec<&'a Expr>) {
 }
 
 /// Adds the expressions of a statement, and of the statements within it; those that may be written, to `passed` as well.
+#[cold]
 fn expressions<'a>(statement: &'a Stmt, into: &mut Vec<&'a Expr>, passed: &mut Vec<&'a Expr>) {
     match &statement.kind {
         StmtKind::Expr(value) | StmtKind::Return(Some(value)) | StmtKind::Case(value) => into.push(value),

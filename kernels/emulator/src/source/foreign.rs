@@ -38,6 +38,7 @@ const WORDS: &[(&[&str], &str)] = &[
 pub const NO_LENGTH: &str = "a pointer has no length: pass the number of elements, as `n`";
 pub const FOR: &str = "write `for (int i = 0; i < n; i++) { … }`";
 
+#[cold]
 pub fn help(word: &str) -> Option<&'static str> {
     WORDS.iter().find(|(words, _)| words.contains(&word)).map(|(_, help)| *help)
 }

@@ -6,6 +6,7 @@ use crate::source::{Error, foreign};
 impl Parser {
     /// Adds help to the error of a statement or a declaration that begins at token `start`. The error is at the current
     /// token.
+    #[cold]
     pub(super) fn with_hint(&self, mut error: Box<Error>, start: usize) -> Box<Error> {
         if error.help.is_none()
             && let Some(help) = self.hint(&error, start)

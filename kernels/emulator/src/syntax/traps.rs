@@ -5,6 +5,7 @@ use super::parser::Parser;
 use crate::source::{Error, Span};
 
 impl Parser {
+    #[cold]
     fn warn(&mut self, span: Span, message: &str, help: &str) {
         if self.trials == 0 {
             self.tree.warnings.push(Error::new(span, message).help(help).warning());

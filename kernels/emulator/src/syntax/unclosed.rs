@@ -19,6 +19,7 @@ impl Parser {
     }
 
     /// Reports that the `{` at token `open` has no `}` before this token. The block then ends here.
+    #[cold]
     pub(super) fn unclosed(&mut self, open: usize) -> Result<()> {
         let span = self.tokens[self.likely_unclosed(open)].span;
         let error = Error::new(span, "this `{` is not closed: a `}` is missing");
@@ -64,6 +65,7 @@ impl Parser {
     }
 
     /// The error of a `}` outside of everything. What came after the last function was meant to be in it.
+    #[cold]
     pub(super) fn closes_nothing(&mut self) -> Box<Error> {
         let span = self.span();
         let error = Error::new(span, "this `}` closes nothing")
