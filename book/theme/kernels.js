@@ -103,7 +103,7 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
 
   // ---- Errors while the text is typed.
 
-  let typing = null, told = [], problems = [], current = null;
+  let typing = null, told = [], problems = [], current = null, warned = {};
 
   // The places of a list of errors, each with a button that leads there.
   function place(line, column = 1) {
@@ -122,29 +122,31 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
     drawMarks();
   }
 
-  function showProblems(errors) {
+  function showProblems(errors, warnings = []) {
     const before = problems.length;
-    problems = errors.filter(({ file }) => file === "my.cu");
+    problems = [...errors, ...warnings].filter(({ file }) => file === "my.cu");
     drawMarks();
     // A program of several files: the kernel is the reader's, the rest launches it.
     const isOfHost = errors.length > 0 && problems.length === 0;
     const advice = isOfHost ? [make("li", { textContent: "The host code launches this kernel: keep its name and its parameters, and write no main." })] : [];
-    list.replaceChildren(...advice, ...errors.map(({ message, file, line, column, label, help, notes }) => {
-      const words = [message, label].filter(Boolean).join(": ");
+    list.replaceChildren(...advice, ...[...errors, ...warnings].map((problem, number) => {
+      const { message, file, line, column, label, help, notes } = problem;
+      const words = [number < errors.length ? "" : "warning", message, label].filter(Boolean).join(": ");
       const item = make("li", {}, file === "my.cu" ? place(line, column) : `${file}, line ${line}`, " ", make("span", { innerHTML: choose.inline(words) }));
       for (const note of notes) item.append(make("p", { innerHTML: `${choose.inline(note.text)} (line ${note.line})` }));
       if (help) item.append(make("p", { innerHTML: choose.inline(help) }));
       return item;
     }));
     if (errors.length > 0) say(`${countOf(errors.length)}: line ${errors[0].line}, ${errors[0].message.replaceAll("`", "")}`);
+    else if (warnings.length > 0) say(`Warning: line ${warnings[0].line}, ${warnings[0].message.replaceAll("`", "")}`);
     else if (before > 0) say("No errors.");
   }
 
   async function compile() {
     const text = editor.text;
     try {
-      const { errors } = await compiled(text);
-      if (text === editor.text) showProblems(errors);
+      const { errors, warnings } = await compiled(text);
+      if (text === editor.text) { warned = { text, warnings }; showProblems(errors, warnings); }
     } catch (error) {
       say(`Errors are not shown while you type: ${error.message}`);
     }
@@ -186,11 +188,10 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
       const seconds = ((performance.now() - began) / 1000).toFixed(2);
       if (errors) { showProblems(errors); result.replaceChildren(); shownText = null; }
       else {
-        problems = [];
-        list.replaceChildren();
         told = lines;
         current = null;
-        drawMarks();
+        // The warnings about this text stay.
+        showProblems([], warned.text === text ? warned.warnings : []);
         result.replaceChildren(...nodes.flatMap(node => typeof node === "function" ? node() : node));
         shownText = text;
         say(`${said} (${seconds} s, in this page)`);

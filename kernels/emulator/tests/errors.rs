@@ -2,7 +2,7 @@
 
 use cuda_emulator::Program;
 
-fn rejected(text: &str) -> String {
+pub fn rejected(text: &str) -> String {
     match Program::compile("my.cu", text, &|_| None) {
         Ok(_) => panic!("this compiles: {text}"),
         Err(trouble) => trouble,
@@ -326,9 +326,9 @@ int main() { k<<<1, 1>>>(nullptr); k(nullptr); int x = f; return x; }
 
 #[test]
 fn so_many_errors_are_listed_and_no_more() {
-    let text = format!("int main() {{\n{}}}\n", "    x = 1;\n".repeat(50));
-    let found = rejected(&text);
-    assert_eq!(found.matches("error: unknown name `x`").count(), 20);
+    let lines: String = (0..50).map(|i| format!("    x{i} = 1;\n")).collect();
+    let found = rejected(&format!("int main() {{\n{lines}}}\n"));
+    assert_eq!(found.matches("error: unknown name `x").count(), 20);
     assert!(found.ends_with("\nerror: aborting after 20 errors\n"), "{found}");
 }
 

@@ -7,6 +7,7 @@ mod errors;
 mod findings;
 mod fuzz;
 mod hazards;
+mod hints;
 mod host_code;
 mod host_library;
 mod irregular;

@@ -4,7 +4,7 @@ use cuda_emulator::{Program, Rejected};
 
 use crate::faults::Kind;
 use crate::judge::{Case as Run, Judgement, Task, judge};
-use crate::programs::{Programs, Setting, definitions, setting};
+use crate::programs::{Programs, Setting, definitions, of_reader, setting};
 use crate::puzzles::Includes;
 
 const CEIL: &str =
@@ -26,9 +26,10 @@ impl Case {
 
     fn program(file: &str, text: &str, includes: Includes, setting: &Setting) -> Result<Program, Rejected> {
         let whole = format!("{}#include \"{file}\"\n", definitions(setting.iter()));
-        Program::checked("case", &whole, &|name| {
+        let compiled = Program::checked("case", &whole, &|name| {
             if name == file { Some(text.to_owned()) } else { includes(name) }
-        })
+        });
+        of_reader(compiled, file)
     }
 
     /// Compiles a program for the first run, without running it.

@@ -54,6 +54,8 @@ pub struct Judgement {
     /// A hint besides those of the gates.
     pub hint: Option<&'static str>,
     pub rejected: Option<Rejected>,
+    /// The compiler's warnings.
+    pub warnings: String,
 }
 
 impl Judgement {
@@ -80,11 +82,12 @@ impl Judgement {
 }
 
 pub fn judge(task: &Task) -> Judgement {
-    judged(task).unwrap_or_else(|rejected| Judgement {
+    let judgement = judged(task).unwrap_or_else(|rejected| Judgement {
         gates: gates(task, 0, None),
         rejected: Some(rejected),
         ..Judgement::default()
-    })
+    });
+    Judgement { warnings: task.programs.warnings(), ..judgement }
 }
 
 fn judged(task: &Task) -> Result<Judgement, Rejected> {

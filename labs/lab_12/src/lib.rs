@@ -110,6 +110,7 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         // Findings take precedence: the counts of a kernel that ended early are incomplete.
         (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
+    let output = with_warnings(output, &program, wanted.json);
     Response { output, errors: String::new(), code: run.exit_code() as u8 }
 }
 
@@ -118,12 +119,26 @@ pub fn compile(name: &str, text: &str) -> Response {
     errors(Program::checked(name, text, &|_| None))
 }
 
+/// The errors of a compilation, or its warnings, as JSON.
 pub fn errors(compiled: Result<Program, Rejected>) -> Response {
     let (output, code) = match compiled {
         Err(rejected) => (report::json::rejected(&rejected), 2),
-        Ok(_) => ("{\"errors\":[]}\n".to_owned(), 0),
+        Ok(program) => (report::json::accepted(&program), 0),
     };
     Response { output, errors: String::new(), code }
+}
+
+/// A report, with the warnings of the compiler if there are any.
+fn with_warnings(report: String, program: &Program, json: bool) -> String {
+    match program.warnings.0.is_empty() {
+        true => report,
+        false if json => {
+            let warnings = report::json::list(&program.files, &program.warnings);
+            let report = report.trim_end().strip_suffix('}').unwrap_or(&report);
+            format!("{report},\"warnings\":[{warnings}]}}\n")
+        }
+        false => format!("{}\n{report}", program.warnings.render(&program.files)),
+    }
 }
 
 fn without_main(name: &str) -> String {

@@ -5,11 +5,11 @@
 //! | first part | second | third | report |
 //! | --- | --- | --- | --- |
 //! | `text`, `json` | checks (`memcheck,racecheck`) or `counters` | program | findings or counters |
-//! | `compile` | program | | the errors that prevent a run |
+//! | `compile` | program | | the errors that prevent a run, or the warnings |
 //! | `puzzle` | its name | kernel | the judgement |
-//! | `puzzle-compile` | its name | kernel | the errors that prevent a run |
+//! | `puzzle-compile` | its name | kernel | the errors that prevent a run, or the warnings |
 //! | `case` | its name | program | the judgement |
-//! | `case-compile` | its name | program | the errors that prevent a run |
+//! | `case-compile` | its name | program | the errors that prevent a run, or the warnings |
 //! | `ladder` | its name | a card as in `--gpu` | the ladder's table |
 //! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!

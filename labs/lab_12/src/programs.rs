@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cuda_emulator::run::counters::Counters;
 use cuda_emulator::run::launch::MOST_TIME;
-use cuda_emulator::{Checks, Program, Rejected};
+use cuda_emulator::{Checks, Files, Program, Rejected, Span};
 
 /// The maximum number of warp instructions of a launch. A kernel that needs more counts as endless.
 pub const BUDGET: u64 = 2_000_000;
@@ -49,6 +49,12 @@ impl<'a> Programs<'a> {
         Programs { compile, known: RefCell::default() }
     }
 
+    /// The warnings about the first program.
+    pub fn warnings(&self) -> String {
+        let known = self.known.borrow();
+        known.first().map_or(String::new(), |(_, program)| program.warnings.render(&program.files))
+    }
+
     /// Calls `with` on the program of a setting. Compiles it unless a compiled one differs in its sizes only.
     pub fn with<T>(&self, setting: &Setting, with: impl FnOnce(&Program) -> T) -> Result<T, Rejected> {
         let is_macro = |(name, _): &&(&str, f64)| !SIZES.contains(name);
@@ -72,6 +78,24 @@ impl<'a> Programs<'a> {
             }
         }
         Ok(with(program))
+    }
+}
+
+/// Keeps the errors, or the warnings, in the reader's file. If there are errors elsewhere only, they are kept.
+pub fn of_reader(compiled: Result<Program, Rejected>, file: &str) -> Result<Program, Rejected> {
+    let is_in_file = |files: &Files, span: Span| files.0[span.file as usize].name == file;
+    match compiled {
+        Ok(mut program) => {
+            program.warnings.0.retain(|warning| is_in_file(&program.files, warning.span));
+            Ok(program)
+        }
+        Err(mut rejected) => {
+            let files = &rejected.files;
+            if rejected.errors.0.iter().any(|error| is_in_file(files, error.span)) {
+                rejected.errors.0.retain(|error| is_in_file(files, error.span));
+            }
+            Err(rejected)
+        }
     }
 }
 

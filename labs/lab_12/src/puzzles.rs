@@ -8,7 +8,7 @@ use cuda_emulator::{Program, Rejected};
 use crate::judge::{Case, Judgement, Task, judge};
 use crate::limits::Measure::*;
 use crate::limits::{Limit, least, most};
-use crate::programs::{Programs, Setting, definitions, setting};
+use crate::programs::{Programs, Setting, definitions, of_reader, setting};
 
 pub struct Puzzle {
     /// For example `05-shared`.
@@ -67,12 +67,13 @@ impl Puzzle {
         let driver = self.host_half();
         let whole =
             with_macros(setting, &format!("#include \"{file}\"\n"), &format!("#include \"{driver}\"\n"));
-        Program::checked("puzzle", &whole, &|name| match name {
+        let compiled = Program::checked("puzzle", &whole, &|name| match name {
             "host.h" => Some(HOST.to_owned()),
             _ if name == driver => Some(self.driver.to_owned()),
             _ if name == file => Some(text.to_owned()),
             _ => includes(name),
-        })
+        });
+        of_reader(compiled, file)
     }
 
     /// The kernel and the host half as one program, for `nvcc`.

@@ -97,6 +97,9 @@ pub fn text(judgement: &Judgement, heading: &str, file: &str, explanation: &str)
         out.push_str(&errors(rejected, file));
         return out;
     }
+    if !judgement.warnings.is_empty() {
+        out.push_str(&format!("{}\n", judgement.warnings));
+    }
     let width = judgement.gates.iter().map(|gate| gate.name.len()).max().unwrap_or(0);
     for gate in &judgement.gates {
         let mark = match gate.passes() {

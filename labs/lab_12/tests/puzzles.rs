@@ -29,6 +29,30 @@ fn judged(puzzle: &Puzzle, text: &str) -> Judgement {
     puzzle.judge("my.cu", text, &|_| None)
 }
 
+#[test]
+fn a_missing_brace_is_one_error_in_the_readers_file() {
+    for puzzle in ALL {
+        let cut = &puzzle.start[..puzzle.start.rfind('}').unwrap()];
+        let rejected = puzzle.compile("my.cu", cut).err().unwrap();
+        let text = rejected.text();
+        assert!(text.starts_with("error: this `{` is not closed: a `}` is missing\n --> my.cu:"), "{text}");
+        assert_eq!(rejected.errors.0.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_judgement_begins_with_the_warnings_about_the_readers_file() {
+    let puzzle = &ALL[0];
+    let at = puzzle.start.rfind('}').unwrap();
+    let text = format!("{}    float sum;\n    sum += 1;\n}}\n", &puzzle.start[..at]);
+    let shown = lab_12::verdict::text(&judged(puzzle, &text), "Puzzle", "my.cu", "");
+    assert!(
+        shown.starts_with("Puzzle\n\nwarning: `sum` is read before it has a value\n --> my.cu:"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("warning").count(), 1, "{shown}");
+}
+
 fn described(judgement: &Judgement) -> String {
     lab_12::verdict::text(judgement, "", "my.cu", "")
 }

@@ -21,6 +21,8 @@ pub struct Program {
     pub main: Option<ir::Program>,
     pub kernels: Vec<ir::Program>,
     pub globals: Vec<ir::Global>,
+    /// Code that is valid, and probably not meant like this.
+    pub warnings: Errors,
 }
 
 /// The errors of a program that does not compile.
@@ -68,9 +70,13 @@ impl Program {
     pub fn checked(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, Rejected> {
         let mut files = Files::default();
         match Program::compiled(&mut files, name, text, includes) {
-            Ok(lowered) => {
-                Ok(Program { main: lowered.main, kernels: lowered.kernels, globals: lowered.globals, files })
-            }
+            Ok(lowered) => Ok(Program {
+                main: lowered.main,
+                kernels: lowered.kernels,
+                globals: lowered.globals,
+                warnings: lowered.warnings,
+                files,
+            }),
             Err(errors) => Err(Rejected { files, errors }),
         }
     }

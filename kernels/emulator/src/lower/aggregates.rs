@@ -456,7 +456,10 @@ impl Lower<'_> {
                 let value = self.called_conversion(value, number, only.clone())?;
                 self.loaded(value)
             }
-            _ => self.error(format!("`{}` is not a number", self.types.name(value.ty))),
+            _ => {
+                let error = Error::new(self.span, format!("`{}` is not a number", self.types.name(value.ty)));
+                Err(self.with_part(error, value.ty))
+            }
         }
     }
 

@@ -14,7 +14,12 @@ impl Lower<'_> {
         source: &Expr,
     ) -> Result<Value> {
         let span = self.span;
-        let place = self.expression(target)?;
+        let place = self.expression(target).map_err(|error| match &target.kind {
+            ExprKind::Path(path) if operator.is_none() && error.help.is_none() && error.span == path.span => {
+                error.help("to declare a variable, write its type: `int i = …;`")
+            }
+            _ => error,
+        })?;
         if !place.is_lvalue {
             return self.not_assignable(&place);
         }

@@ -63,7 +63,11 @@ impl Lower<'_> {
                 self.span = span;
                 let Type::Struct(number) = *self.types.get(object.ty) else {
                     let name = self.types.name(object.ty);
-                    return self.error(format!("a `{name}` has no function `{}`", segment.name));
+                    let error = Error::new(span, format!("`{name}` has no function `{}`", segment.name));
+                    return Err(match &*segment.name {
+                        "len" | "size" => error.help(crate::source::foreign::NO_LENGTH),
+                        _ => error,
+                    });
                 };
                 let candidates = self.methods(number, &segment.name);
                 if candidates.is_empty() {

@@ -3,7 +3,7 @@
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::{Bin, Op, Prim, rows_of};
 use crate::run::arithmetic;
-use crate::source::Result;
+use crate::source::{Error, Result};
 use crate::types::{self, BOOL, Type, TypeId};
 
 impl Lower<'_> {
@@ -148,11 +148,17 @@ impl Lower<'_> {
     }
 
     pub fn no_conversion<T>(&self, from: TypeId, to: TypeId) -> Result<T> {
-        self.error(format!(
-            "a value of type `{}` does not convert to `{}`",
-            self.types.name(from),
-            self.types.name(to)
-        ))
+        let (name, to) = (self.types.name(from), self.types.name(to));
+        let error = Error::new(self.span, format!("a value of type `{name}` does not convert to `{to}`"));
+        Err(self.with_part(error, from))
+    }
+
+    /// Adds help for the use of `blockIdx` or the like as a number.
+    pub(super) fn with_part(&self, error: Box<Error>, ty: TypeId) -> Box<Error> {
+        match self.types.name(ty).as_str() {
+            "uint3" | "dim3" => error.help("it has three parts: `.x`, `.y` and `.z`, as in `blockIdx.x`"),
+            _ => error,
+        }
     }
 
     /// Converts a value to a bool, in a row or as a constant.

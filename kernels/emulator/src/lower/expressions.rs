@@ -144,10 +144,12 @@ impl Lower<'_> {
             let error = Error::new(self.span, format!("unknown name `{name}`"));
             return Err(error.help(format!("write `#include <{header}>`")));
         }
-        let error = Error::new(self.span, format!("unknown name `{name}`")).label("not found in this scope");
-        Err(match self.similar(name) {
-            Some(other) => error.help(format!("did you mean `{other}`?")),
-            None => error,
+        let error = Error::new(self.span, format!("unknown name `{name}`"))
+            .label("not found in this scope");
+        Err(match (crate::source::foreign::help(name), self.similar(name)) {
+            (Some(help), _) => error.help(help),
+            (None, Some(other)) => error.help(format!("did you mean `{other}`?")),
+            (None, None) => error,
         })
     }
 
@@ -161,6 +163,7 @@ impl Lower<'_> {
             .iter()
             .flat_map(|namespace| namespace.functions.keys().chain(namespace.variables.keys()));
         let mut best: Option<(usize, String)> = None;
+        let most = if name.len() < 6 { 1 } else { 2 };
         if name.len() < 3 {
             return None;
         }
@@ -173,7 +176,7 @@ impl Lower<'_> {
             let closer = best
                 .as_ref()
                 .is_none_or(|(least, text)| distance < *least || distance == *least && known < *text);
-            if distance > 0 && distance <= 1 + name.len() / 4 && distance <= 2 && closer {
+            if distance > 0 && distance <= most && closer {
                 best = Some((distance, known));
             }
         }

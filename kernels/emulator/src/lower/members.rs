@@ -3,7 +3,7 @@
 use super::lookup::Functions;
 use super::overloads::Given;
 use super::{Lower, Memory, Place, Value};
-use crate::source::{Result, Span};
+use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{Argument, Field, StructId, Type, TypeId};
 
@@ -55,8 +55,14 @@ impl Lower<'_> {
     pub fn member(&mut self, object: Value, segment: &Segment) -> Result<Value> {
         let name = &segment.name;
         let Type::Struct(number) = *self.types.get(object.ty) else {
-            let hint = if self.types.pointee(object.ty).is_some() { ": a pointer takes `->`" } else { "" };
-            return self.error(format!("a `{}` has no member `{name}`{hint}", self.types.name(object.ty)));
+            let error =
+                Error::new(self.span, format!("`{}` has no member `{name}`", self.types.name(object.ty)));
+            let of_struct = self.types.pointee(object.ty).is_some_and(|(to, _)| self.struct_of(to).is_some());
+            return Err(match &**name {
+                "shape" | "size" | "length" => error.help(crate::source::foreign::NO_LENGTH),
+                _ if of_struct => error.help(format!("a pointer takes `->`: `->{name}`")),
+                _ => error,
+            });
         };
         self.check_access(number, name)?;
         let field = self.types.structs[number].fields.iter().find(|field| field.name == *name).cloned();

@@ -39,6 +39,7 @@ pub mod statements;
 pub mod structs;
 pub mod type_names;
 mod unused;
+mod unwritten;
 pub mod warp_calls;
 mod widths;
 
@@ -223,6 +224,7 @@ pub struct Lowered {
     pub globals: Vec<Global>,
     /// Bytes of the heap that the globals take.
     pub heap: u64,
+    pub warnings: Errors,
 }
 
 impl<'a> Lower<'a> {
@@ -272,7 +274,14 @@ impl<'a> Lower<'a> {
         if !self.errors.0.is_empty() {
             return Err(self.errors);
         }
-        Ok(Lowered { main: self.main, kernels: self.kernels, globals: self.globals, heap: self.heap })
+        let warnings = unwritten::warnings(self.tree);
+        Ok(Lowered {
+            main: self.main,
+            kernels: self.kernels,
+            globals: self.globals,
+            heap: self.heap,
+            warnings,
+        })
     }
 
     fn all_programs(&mut self) -> Result<()> {

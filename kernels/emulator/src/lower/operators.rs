@@ -5,7 +5,7 @@ use super::overloads::Given;
 use super::{Base, Index, Lower, Memory, Place, Value};
 use crate::ir::{Bin, IndexKind, Op, Prim, Scaled, Un, rows_of};
 use crate::run::arithmetic;
-use crate::source::{Result, Span};
+use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{self, BOOL, I64, Type, TypeId};
 
@@ -34,7 +34,12 @@ impl Lower<'_> {
                     left = self.loaded(left)?;
                     self.span = outer;
                 }
-                let right = self.expression(b)?;
+                let right = self.expression(b).map_err(|error| match &b.kind {
+                    ExprKind::Unary(Unary::Deref, _) if operator == Binary::Mul && error.help.is_none() => {
+                        error.help("C++ has no `**`: write `x * x`, or `powf(x, y)`")
+                    }
+                    _ => error,
+                })?;
                 self.span = span;
                 self.binary_values(operator, left, right, span)
             }
@@ -183,12 +188,13 @@ impl Lower<'_> {
     }
 
     pub fn no_operator<T>(&self, operator: Binary, a: TypeId, b: TypeId) -> Result<T> {
-        self.error(format!(
-            "there is no `{}` for `{}` and `{}`",
-            operator_text(operator),
-            self.types.name(a),
-            self.types.name(b)
-        ))
+        let (a, b) = (self.types.name(a), self.types.name(b));
+        let error =
+            Error::new(self.span, format!("there is no `{}` for `{a}` and `{b}`", operator_text(operator)));
+        Err(match operator {
+            Binary::Xor => error.help("`^` is no power: write `x * x`, or `powf(x, y)`"),
+            _ => error,
+        })
     }
 
     fn pointer_operator(&mut self, operator: Binary, a: Value, b: Value) -> Result<Value> {
@@ -346,7 +352,13 @@ impl Lower<'_> {
                 let memory = self.indexed(base, index_value, size)?;
                 Ok(Value { is_const, ..Value::lvalue(to, Place::Memory(memory)) })
             }
-            _ => self.error(format!("a `{}` has no elements", self.types.name(object.ty))),
+            _ => {
+                let error = Error::new(span, format!("`{}` has no elements", self.types.name(object.ty)));
+                Err(match array.kind {
+                    ExprKind::Index(..) => error.help(ONE_INDEX),
+                    _ => error,
+                })
+            }
         }
     }
 
@@ -544,6 +556,8 @@ fn all(a: Bin, b: Bin, c: Bin, d: Bin, e: Bin, f: Bin) -> [Option<Bin>; 6] {
 fn integers(a: Bin, b: Bin, c: Bin, d: Bin) -> [Option<Bin>; 6] {
     [Some(a), Some(b), Some(c), Some(d), None, None]
 }
+
+const ONE_INDEX: &str = "the rows lie one after another: write `a[row * columns + column]`";
 
 pub fn operator_text(operator: Binary) -> &'static str {
     use Binary::*;

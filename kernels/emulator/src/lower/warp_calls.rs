@@ -2,7 +2,7 @@
 
 use super::{Lower, Place, Value};
 use crate::ir::{AtomicKind, BarrierKind, NO_ROW, Op, Prim, Scope, ShuffleKind, Special, VoteKind, rows_of};
-use crate::source::{Result, Span};
+use crate::source::{Error, Result, Span};
 use crate::types::{self, BOOL, I32, TypeId, U32, VOID};
 
 pub const NAMES: &[&str] = &[
@@ -224,7 +224,12 @@ impl Lower<'_> {
         }
         let pointer = self.loaded(pointer)?;
         let Some((to, false)) = self.types.pointee(pointer.ty) else {
-            return self.error(format!("`{name}` takes the address of a variable that is not `const`"));
+            let message = format!("`{name}` takes the address of a variable that is not `const`");
+            let error = Error::new(self.span, message);
+            return Err(match self.types.pointee(pointer.ty) {
+                None => error.help(format!("write `&` before it: `{name}(&out[0], …)`")),
+                Some(_) => error,
+            });
         };
         let Some(prim) = self.types.arithmetic(to) else {
             return self.error(format!("there is no `{name}` for `{}`", self.types.name(to)));

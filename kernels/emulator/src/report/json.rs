@@ -1,6 +1,6 @@
-use crate::host::program::{Outcome, Rejected, Run};
+use crate::host::program::{Outcome, Program, Rejected, Run};
 use crate::run::checks::Severity;
-use crate::source::{Files, Span};
+use crate::source::{Errors, Files, Span};
 
 pub fn json(files: &Files, run: &Run) -> String {
     let findings: Vec<String> = run
@@ -54,22 +54,32 @@ pub fn json(files: &Files, run: &Run) -> String {
 }
 
 pub fn rejected(rejected: &Rejected) -> String {
-    let errors = rejected.errors.0.iter().map(|error| {
+    format!("{{\"errors\":[{}]}}\n", list(&rejected.files, &rejected.errors))
+}
+
+/// As [`rejected`], for a program that compiles.
+pub fn accepted(program: &Program) -> String {
+    format!("{{\"errors\":[],\"warnings\":[{}]}}\n", list(&program.files, &program.warnings))
+}
+
+/// Errors or warnings, separated by commas.
+pub fn list(files: &Files, errors: &Errors) -> String {
+    let errors = errors.0.iter().map(|error| {
         let notes = error
             .notes
             .iter()
-            .map(|(text, span)| format!("{{\"text\":{},{}}}", string(text), place(&rejected.files, *span)));
+            .map(|(text, span)| format!("{{\"text\":{},{}}}", string(text), place(files, *span)));
         let help = error.help.as_ref().map_or("null".to_owned(), |help| string(help));
         format!(
             "{{\"message\":{},{},\"length\":{},\"label\":{},\"help\":{help},\"notes\":[{}]}}",
             string(&error.message),
-            place(&rejected.files, error.span),
+            place(files, error.span),
             error.span.length,
             string(&error.label),
             notes.collect::<Vec<_>>().join(",")
         )
     });
-    format!("{{\"errors\":[{}]}}\n", errors.collect::<Vec<_>>().join(","))
+    errors.collect::<Vec<_>>().join(",")
 }
 
 fn place(files: &Files, span: Span) -> String {

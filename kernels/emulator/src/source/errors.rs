@@ -19,6 +19,8 @@ pub struct Error {
     pub notes: Vec<(String, Span)>,
     /// The error follows from one that is already listed.
     pub is_known: bool,
+    /// The program is valid, and probably not meant like this.
+    pub is_warning: bool,
     /// Nothing after this error is checked.
     pub is_last: bool,
 }
@@ -34,6 +36,7 @@ impl Error {
             help: None,
             notes: Vec::new(),
             is_known: false,
+            is_warning: false,
             is_last: false,
         })
     }
@@ -52,6 +55,11 @@ impl Error {
 
     pub fn last(mut self: Box<Self>) -> Box<Error> {
         self.is_last = true;
+        self
+    }
+
+    pub fn warning(mut self: Box<Self>) -> Box<Error> {
+        self.is_warning = true;
         self
     }
 
@@ -75,7 +83,8 @@ impl Error {
 
     /// Formats the error for the user.
     pub fn render(&self, files: &Files) -> String {
-        let mut text = format!("error: {}\n", self.message);
+        let kind = if self.is_warning { "warning" } else { "error" };
+        let mut text = format!("{kind}: {}\n", self.message);
         show(&mut text, files, self.span, &self.label);
         if let Some(help) = &self.help {
             text.push_str(&format!("  = help: {help}\n"));
@@ -95,7 +104,10 @@ pub struct Errors(pub Vec<Box<Error>>);
 impl Errors {
     /// Adds an error. Returns `Err` if it is the last one.
     pub fn add(&mut self, error: Box<Error>) -> Result<()> {
-        let is_new = |known: &Error| known.span != error.span || known.message != error.message;
+        // An unknown name is reported where it is used first.
+        let is_elsewhere =
+            |known: &Error| known.span != error.span && !error.message.starts_with("unknown name ");
+        let is_new = |known: &Error| known.message != error.message || is_elsewhere(known);
         if !error.is_known && self.0.len() < MOST_ERRORS && self.0.iter().all(|known| is_new(known)) {
             self.0.push(error.clone());
         }
@@ -108,6 +120,7 @@ impl Errors {
     pub fn render(&self, files: &Files) -> String {
         let mut texts: Vec<String> = self.0.iter().map(|error| error.render(files)).collect();
         match self.0.len() {
+            _ if self.0.iter().all(|known| known.is_warning) => {}
             1 => {}
             MOST_ERRORS => texts.push(format!("error: aborting after {MOST_ERRORS} errors\n")),
             count => texts.push(format!("error: aborting due to {count} errors\n")),

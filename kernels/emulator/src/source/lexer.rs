@@ -1,6 +1,6 @@
 //! Splits text into tokens. Comments become spaces, and a backslash at the end of a line joins it with the next.
 
-use super::{Error, Result, Span};
+use super::{Error, Result, Span, foreign};
 use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Token {
     pub span: Span,
     pub space_before: bool,
     pub first_of_line: bool,
+    /// A comment before it may be a division of Python: `rows // 2;`.
+    pub after_comment: bool,
     /// Macros that must not expand this name again.
     pub hidden: Option<Rc<Hidden>>,
 }
@@ -49,6 +51,21 @@ const PUNCTUATION: &[&str] = &[
     "<<<", ">>>", "<<=", ">>=", "...", "->*", "::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
     "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "{", "}", "(", ")", "[", "]", ";", ",",
     ".", "?", ":", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "=", "#", "@", "$", "`", "\\",
+];
+
+/// The words that C++ has for operators.
+const OPERATORS: &[(&str, &str)] = &[
+    ("and", "&&"),
+    ("or", "||"),
+    ("not", "!"),
+    ("xor", "^"),
+    ("bitand", "&"),
+    ("bitor", "|"),
+    ("compl", "~"),
+    ("and_eq", "&="),
+    ("or_eq", "|="),
+    ("xor_eq", "^="),
+    ("not_eq", "!="),
 ];
 
 struct Lexer<'a> {
@@ -104,7 +121,7 @@ impl Lexer<'_> {
 
     fn run(&mut self, tokens: &mut Vec<Token>) -> Result<()> {
         let _ = self.text;
-        let (mut space, mut first) = (false, true);
+        let (mut space, mut first, mut after_comment) = (false, true, false);
         while self.at < self.chars.len() {
             let c = self.peek(0);
             let start = self.at;
@@ -122,6 +139,11 @@ impl Lexer<'_> {
                 while self.at < self.chars.len() && self.peek(0) != '\n' {
                     self.at += 1;
                 }
+                let comment: String = self.chars[start + 2..self.at].iter().map(|c| c.0).collect();
+                let comment = comment.trim();
+                let is_code =
+                    comment.starts_with(|c: char| c == '=' || c.is_ascii_digit()) || comment.ends_with(';');
+                after_comment = !first && is_code;
                 continue;
             }
             if self.starts_with("/*") {
@@ -139,8 +161,15 @@ impl Lexer<'_> {
             }
             let tok = self.token()?;
             let span = self.span_from(start);
-            tokens.push(Token { tok, span, space_before: space, first_of_line: first, hidden: None });
-            (space, first) = (false, false);
+            tokens.push(Token {
+                tok,
+                span,
+                space_before: space,
+                first_of_line: first,
+                after_comment,
+                hidden: None,
+            });
+            (space, first, after_comment) = (false, false, false);
         }
         Ok(())
     }
@@ -158,7 +187,8 @@ impl Lexer<'_> {
             self.at += 1;
             let value = self.character('\'')?;
             if self.peek(0) != '\'' {
-                return Err(Error::new(self.span_from(start), "this character has no closing `'`"));
+                return Err(Error::new(self.span_from(start), "this character has no closing `'`")
+                    .help("a text stands in `\"…\"`"));
             }
             self.at += 1;
             return Ok(Tok::Char(value as i8));
@@ -168,7 +198,10 @@ impl Lexer<'_> {
                 self.at += 1;
             }
             let name: String = self.chars[start..self.at].iter().map(|c| c.0).collect();
-            return Ok(Tok::Ident(name.into()));
+            return Ok(match OPERATORS.iter().find(|(word, _)| *word == name) {
+                Some((_, punct)) => Tok::Punct(punct),
+                None => Tok::Ident(name.into()),
+            });
         }
         for punct in PUNCTUATION {
             // Most differ in their first character.
@@ -202,7 +235,10 @@ impl Lexer<'_> {
             }
         }
         let lower = text.to_ascii_lowercase();
-        let bad = |lexer: &Self| Error::new(lexer.span_from(start), format!("`{text}` is not a number"));
+        let bad = |lexer: &Self| {
+            let error = Error::new(lexer.span_from(start), format!("`{text}` is not a number"));
+            if text.contains("..") { error.help(foreign::FOR) } else { error }
+        };
         let is_float = if hex { lower.contains('p') } else { lower.contains(['.', 'e']) };
         if is_float {
             let single = lower.ends_with('f') && (!hex || lower.contains('p'));

@@ -3,6 +3,7 @@
 pub mod condition;
 mod errors;
 pub mod first_headers;
+pub mod foreign;
 pub mod headers;
 pub mod lexer;
 pub mod preprocessor;

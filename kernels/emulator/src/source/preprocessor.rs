@@ -10,6 +10,9 @@ use super::{condition, first_headers};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+/// For those who write `# comment`.
+const COMMENT: &str = "a comment begins with `//`";
+
 #[derive(Debug)]
 pub struct Macro {
     /// `None` for an object-like macro, without parentheses.
@@ -72,7 +75,14 @@ pub fn preprocess(
     let line = text.lines().count().max(1) as u32;
     let end = Span { file, line, column: 1, length: 1 };
     let Preprocessor { headers, output: mut tokens, .. } = preprocessor;
-    tokens.push(Token { tok: Tok::End, span: end, space_before: true, first_of_line: true, hidden: None });
+    tokens.push(Token {
+        tok: Tok::End,
+        span: end,
+        space_before: true,
+        first_of_line: true,
+        after_comment: false,
+        hidden: None,
+    });
     Ok(Preprocessed { headers, tokens })
 }
 
@@ -145,7 +155,7 @@ impl<'a> Preprocessor<'a> {
             at = end;
             let Some(directive) = line.first().and_then(|token| token.ident()).cloned() else {
                 if active && !line.is_empty() {
-                    return Err(Error::new(line[0].span, "this is not a directive"));
+                    return Err(Error::new(line[0].span, "this is not a directive").help(COMMENT));
                 }
                 continue;
             };
@@ -200,7 +210,7 @@ impl<'a> Preprocessor<'a> {
                     return Err(Error::new(span, format!("#error {text}")));
                 }
                 "line" | "warning" | "ident" => {}
-                other => return Err(Error::new(span, format!("`#{other}` is not a directive"))),
+                other => return Err(Error::new(span, format!("`#{other}` is not a directive")).help(COMMENT)),
             }
         }
         if let Some(branch) = branches.last() {

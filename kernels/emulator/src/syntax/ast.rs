@@ -404,6 +404,8 @@ pub struct Tree {
     pub in_headers: HashSet<u32>,
     /// Names of the program that were not declared where they are used.
     pub undeclared: Vec<Undeclared>,
+    /// Syntax that is valid, and probably not meant like this.
+    pub warnings: Vec<Box<crate::source::Error>>,
 }
 
 /// A name without a declaration before it: a built-in one, one of `std` after `using`, or a mistake.

@@ -36,6 +36,9 @@ impl Parser {
         if self.eat(";") {
             return Ok(());
         }
+        if self.is("}") {
+            return Err(self.closes_nothing());
+        }
         if self.is_word("extern") && matches!(self.ahead(1).tok, Tok::Str(_)) {
             self.advance();
             let language = self.advance();

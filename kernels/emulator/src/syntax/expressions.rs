@@ -92,12 +92,14 @@ impl Parser {
             return self.unary();
         }
         let mut left = self.binary(level + 1)?;
+        let mut before = None;
         while let Some(operator) = self.operator_at(level) {
             // The `... )` of a fold expression belongs to the parentheses.
             if self.ahead(1).is("...") {
                 break;
             }
             let span = self.advance().span;
+            self.check_chain(before.replace(operator), operator, span);
             let right = self.binary(level + 1)?;
             left = Expr { kind: ExprKind::Binary(operator, Box::new(left), Box::new(right)), span };
         }
@@ -278,6 +280,7 @@ impl Parser {
                 let index = self.expression()?;
                 self.in_arguments = outer;
                 self.expect("]")?;
+                self.check_index(&index);
                 let kind = ExprKind::Index(Box::new(value), Box::new(index));
                 value = Expr { kind, span: self.since(start) };
             } else if self.is(".") || self.is("->") {

@@ -38,11 +38,13 @@ pub fn first_headers(parts: &[Part]) -> Result<Rc<First>, Errors> {
                 span: end,
                 space_before: true,
                 first_of_line: true,
+                after_comment: false,
                 hidden: None,
             });
             let mut parser = Parser::new(tokens, &before, 0);
             parser.whole_file()?;
             parser.tree.undeclared.clear();
+            parser.tree.warnings.clear();
             First { names: parser.names, tree: parser.tree, next_id: parser.next_id }
         }
     };

@@ -2,6 +2,7 @@
 
 use super::ast::*;
 use super::first::First;
+use super::hints::PUT_SEMICOLON;
 use super::names::{NameKind, Names};
 use crate::source::lexer::{Tok, Token};
 use crate::source::{Error, Errors, Result, Span};
@@ -33,6 +34,8 @@ pub struct Parser {
     pub errors: Errors,
     /// If not 0, the current tokens may be parsed again in another way, so errors do not count.
     pub trials: u32,
+    /// The token before which a `}` is missing, if that was reported.
+    pub unclosed_at: Option<usize>,
     /// Templates and lambdas around this position.
     pub templates: u32,
     /// The parameters of the templates around this position.
@@ -86,6 +89,7 @@ impl Parser {
             declared: Vec::new(),
             errors: Errors::default(),
             trials: 0,
+            unclosed_at: None,
             templates: 0,
             template_names: Vec::new(),
             split: Vec::new(),
@@ -180,7 +184,7 @@ impl Parser {
             let last = self.last_span();
             let behind = Span { column: last.column + last.length, length: 1, ..last };
             return Err(
-                Error::new(behind, format!("expected `;`, found {}", self.found())).label("put a `;` here")
+                Error::new(behind, format!("expected `;`, found {}", self.found())).label(PUT_SEMICOLON)
             );
         }
         Err(Error::new(self.span(), format!("expected {wanted}, found {}", self.found())))

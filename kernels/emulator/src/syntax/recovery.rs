@@ -32,7 +32,10 @@ impl Parser {
         if self.trials > 0 {
             return Err(error);
         }
-        self.errors.add(error)?;
+        // A missing `}` was reported here.
+        if self.unclosed_at != Some(self.at) {
+            self.errors.add(self.with_hint(error, mark.at))?;
+        }
         self.depth = mark.depth;
         self.in_arguments = false;
         self.specializing = false;

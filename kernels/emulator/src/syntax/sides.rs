@@ -53,6 +53,7 @@ pub fn both_sides(
     }
     tree.declarations = host_tree.declarations;
     tree.undeclared.extend(host_tree.undeclared);
+    tree.warnings.extend(host_tree.warnings);
     Ok(tree)
 }
 

@@ -4,23 +4,24 @@ use super::ast::*;
 use super::names::NameKind;
 use super::parser::Parser;
 use crate::source::lexer::Tok;
-use crate::source::{Error, Result, Span};
+use crate::source::{Result, Span};
 use std::rc::Rc;
 
 impl Parser {
     pub fn block(&mut self) -> Result<Stmt> {
+        let open = self.at;
         let span = self.expect("{")?;
         let statements = self.scoped(|parser| {
             let mut statements = Vec::new();
-            while !parser.is("}") {
-                if parser.at_end() {
-                    return Err(Error::new(span, "this `{` is not closed").last());
+            while !parser.eat("}") {
+                if parser.is_outside_blocks() {
+                    parser.unclosed(open)?;
+                    break;
                 }
                 parser.statement_or_next(&mut statements)?;
             }
             Ok(statements)
         })?;
-        self.expect("}")?;
         Ok(Stmt { kind: StmtKind::Block(statements), span, last: self.last_span() })
     }
 
@@ -83,8 +84,11 @@ impl Parser {
             "while" => {
                 self.advance();
                 self.expect("(")?;
+                let is_in_parentheses = self.is("(");
                 let condition = self.expression()?;
                 let last = self.expect(")")?;
+                self.check_condition(&condition, is_in_parentheses);
+                self.check_body(false);
                 let kind = StmtKind::While(condition, self.body()?);
                 into.push(Stmt { kind, span, last });
             }
@@ -206,7 +210,8 @@ impl Parser {
                 self.check_unknown_type()?;
                 let value = self.expression()?;
                 self.expect(";")?;
-                push(StmtKind::Expr(value));
+                self.check_statement(&value);
+                into.push(Stmt { kind: StmtKind::Expr(value), span, last: Span::default() });
             }
         }
         Ok(())
@@ -267,8 +272,10 @@ impl Parser {
                     return parser.if_rest(is_constexpr, first, condition);
                 }
             }
+            let is_in_parentheses = parser.is("(");
             let condition = parser.expression()?;
             parser.expect(")")?;
+            parser.check_condition(&condition, is_in_parentheses);
             parser.if_rest(is_constexpr, first, condition)
         })
     }
@@ -280,6 +287,7 @@ impl Parser {
         condition: Expr,
     ) -> Result<(StmtKind, Span)> {
         let last = self.last_span();
+        self.check_body(true);
         let yes = self.body()?;
         let no = if self.eat_word("else") { Some(self.body()?) } else { None };
         Ok((StmtKind::If { is_constexpr, first, condition, yes, no }, last))
@@ -316,6 +324,7 @@ impl Parser {
         self.expect(";")?;
         let step = if self.is(")") { None } else { Some(self.expression()?) };
         let last = self.expect(")")?;
+        self.check_body(false);
         let body = self.body()?;
         Ok((StmtKind::For { first, condition, step, body }, last))
     }

@@ -2,7 +2,6 @@
 
 use super::ast::*;
 use super::parser::{Parser, is_keyword};
-use crate::source::lexer::Tok;
 use crate::source::{Error, Result, headers};
 
 impl Parser {
@@ -19,7 +18,7 @@ impl Parser {
         }
         let is_of_std = self.is_word("std") && ahead == 3;
         let is_template = is_of_std && self.ahead(ahead).is("<");
-        if !is_template && (!is_name(self, ahead) || is_word_between(&self.ahead(ahead).tok)) {
+        if !is_template && !is_name(self, ahead) {
             return Ok(());
         }
         let names = (0..ahead).step_by(2).filter_map(|at| self.ahead(at).ident().cloned());
@@ -33,11 +32,6 @@ impl Parser {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether a token is a word operator between two operands.
-fn is_word_between(tok: &Tok) -> bool {
-    matches!(tok, Tok::Ident(name) if ["and", "or", "xor"].contains(&&**name))
 }
 
 pub fn unknown_type(path: &Path) -> Box<Error> {
