@@ -4,7 +4,7 @@ use super::ast::*;
 use super::names::NameKind;
 use super::parser::Parser;
 use crate::source::lexer::Tok;
-use crate::source::{Result, Span};
+use crate::source::{Error, Result, Span};
 use std::rc::Rc;
 
 impl Parser {
