@@ -724,7 +724,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.answer(guess, !first.is_cuda());
     let half = places(&actor);
     lab.picture(
-        picture(&things(&actor)),
+        picture(&parameter_boxes(&actor)),
         "After actor.hidden.to(device), each parameter of the actor is drawn in the memory that holds it.",
     );
 
@@ -808,7 +808,7 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-fn things(model: &impl Module) -> Vec<Thing> {
+fn parameter_boxes(model: &impl Module) -> Vec<Thing> {
     let thing = |(name, parameter): (String, Parameter)| {
         Thing::of(&name, Role::Parameter, &[parameter.tensor()])
     };

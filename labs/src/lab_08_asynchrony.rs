@@ -1002,27 +1002,27 @@ fn times_of_the_loop(lab: &Lab, options: &Options) -> Result<[Duration; 2]> {
 }
 
 /// The device of the same name on the current machine.
-fn here(device: Device) -> Device {
+fn on_this_machine(device: Device) -> Device {
     if device.is_cuda() { Device::cuda(device.index()) } else { device }
 }
 
 // ANCHOR: bad_index
-fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
+fn bad_index(log: &mut Log, device: Device) -> Result<f64> {
     let table = Tensor::ones((&[10, 4], device))?;
     let ids = Tensor::new([3, 12, 5])?.to(device)?;
     let large = Tensor::ones((&[1024, 1024], device))?;
     // Keeps the GPU busy, as in the middle of a program.
     large.matmul(&large)?;
 
-    let rows = tell(told, "index_select", table.index_select(0, &ids))?;
-    let hidden = tell(told, "tanh", rows.tanh())?;
-    let mean = tell(told, "mean", hidden.mean())?;
-    tell(told, "item", mean.item())
+    let rows = logged(log, "index_select", table.index_select(0, &ids))?;
+    let hidden = logged(log, "tanh", rows.tanh())?;
+    let mean = logged(log, "mean", hidden.mean())?;
+    logged(log, "item", mean.item())
 }
 // ANCHOR_END: bad_index
 
 fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
-    let device = here(lab.device());
+    let device = on_this_machine(lab.device());
     // ANCHOR: sticks
     let table = Tensor::ones((&[10, 4], device))?;
     let ids = Tensor::new([3, 12, 5])?;
@@ -1046,23 +1046,23 @@ fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
 }
 
 /// Lines and whether each succeeded.
-type Told = Vec<(&'static str, bool)>;
+type Log = Vec<(&'static str, bool)>;
 
 /// Notes whether a line succeeded, and returns its result.
-fn tell<T>(told: &mut Told, line: &'static str, result: Result<T>) -> Result<T> {
-    told.push((line, result.is_ok()));
+fn logged<T>(log: &mut Log, line: &'static str, result: Result<T>) -> Result<T> {
+    log.push((line, result.is_ok()));
     result
 }
 
 /// Runs lines, one of which fails, and shows the result of each. Returns the failed line and its error.
 fn fails(
     lab: &mut Lab,
-    lines: fn(&mut Told, Device) -> Result<f64>,
+    lines: fn(&mut Log, Device) -> Result<f64>,
 ) -> crate::Result<(&'static str, todevice::Error)> {
-    let mut told = Told::new();
-    let result = lines(&mut told, here(lab.device()));
+    let mut log = Log::new();
+    let result = lines(&mut log, on_this_machine(lab.device()));
     let mut failed = "";
-    for (line, returned) in told {
+    for (line, returned) in log {
         lab.print(format!(
             "{line:<12}  {}",
             if returned { "returned" } else { "failed" }

@@ -159,7 +159,7 @@ impl Nvidia {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    pub fn here() -> Nvidia {
+    pub fn detect() -> Nvidia {
         let probe = todevice::cuda::probe();
         let library = |finding: &todevice::cuda::Finding| match finding {
             todevice::cuda::Finding::Found { version, path } => Ok(Found {
@@ -193,7 +193,7 @@ impl Nvidia {
 
 impl Computer {
     #[cfg(not(target_family = "wasm"))]
-    pub fn this() -> Computer {
+    pub fn detect() -> Computer {
         Computer {
             made_up: None,
             system: std::env::consts::OS.to_owned(),
@@ -207,13 +207,13 @@ impl Computer {
                 })
                 .collect(),
             disk: Disk::Below(PathBuf::from("/")),
-            nvidia: Nvidia::here(),
+            nvidia: Nvidia::detect(),
         }
     }
 
     /// A page in a browser sees no files, no environment and no libraries.
     #[cfg(target_family = "wasm")]
-    pub fn this() -> Computer {
+    pub fn detect() -> Computer {
         Computer {
             made_up: None,
             system: "web".to_owned(),

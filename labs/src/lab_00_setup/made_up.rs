@@ -49,7 +49,7 @@ const DRIVER_550: Files = &[
 
 pub fn computer(which: Which) -> Computer {
     match which {
-        Which::This => Computer::this(),
+        Which::This => Computer::detect(),
         Which::Laptop => {
             made("a laptop whose only GPU is Intel's", &[PC], &[], Nvidia::none())
         }

@@ -55,7 +55,7 @@ pub enum Which {
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let computer = match options.computer {
-        Which::This => Computer::this(),
+        Which::This => Computer::detect(),
         which => made_up::computer(which),
     };
     look_at(lab, &computer)

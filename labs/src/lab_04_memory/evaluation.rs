@@ -37,12 +37,12 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
         } else {
             model.eval()
         }
-        let with_grad = look(device, || model.forward(&x))?;
-        let without = look(device, || no_grad(|| model.forward(&x)))?;
-        let inference = look(device, || inference_mode(|| model.forward(&x)))?;
+        let with_grad = sample(device, || model.forward(&x))?;
+        let without = sample(device, || no_grad(|| model.forward(&x)))?;
+        let inference = sample(device, || inference_mode(|| model.forward(&x)))?;
         // ANCHOR_END: modes
         let mode = if training { "train()" } else { "eval()" };
-        for (recorded, Look { kept, same }) in
+        for (recorded, Sample { kept, same }) in
             [("yes", with_grad), ("no_grad", without), ("inference_mode", inference)]
         {
             let same = exact("same_output", if same { "yes" } else { "no" });
@@ -79,7 +79,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-struct Look {
+struct Sample {
     kept: u64,
     same: bool,
 }
@@ -87,14 +87,14 @@ struct Look {
 // ANCHOR: look
 /// The memory that a forward pass keeps, including its output; and whether a second
 /// pass gives the same result.
-fn look(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Look> {
+fn sample(device: Device, forward: impl Fn() -> Result<Tensor>) -> Result<Sample> {
     let before = memory_allocated(device);
     let output = forward()?;
     let kept = memory_allocated(device) - before;
 
     let again = forward()?;
     let same = output.to_vec::<f32>()? == again.to_vec::<f32>()?;
-    Ok(Look { kept, same })
+    Ok(Sample { kept, same })
 }
 // ANCHOR_END: look
 

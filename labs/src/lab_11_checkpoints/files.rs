@@ -86,7 +86,8 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     }
     let mut table = Table::new(["file", "its tensors are on", "the same numbers"]);
     for (name, loaded) in loads {
-        let same = exact("same_numbers", yes(are_same(&net.state_dict(), &loaded)?));
+        let same =
+            exact("same_numbers", yes_or_no(are_same(&net.state_dict(), &loaded)?));
         let on = loaded.iter().next().map_or(Device::Cpu, |(_, first)| first.device());
         table = table.row(row![name, place(on), same]);
     }
@@ -184,7 +185,7 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.print(text!("missing_keys:    {}", names(&keys.missing_keys)));
     lab.print(text!("unexpected_keys: {}", names(&keys.unexpected_keys)));
     let stays = out_weight(&fresh)?.equal(&random)?;
-    lab.print(text!("out.weight is as it was: {}", exact("stays", yes(stays))));
+    lab.print(text!("out.weight is as it was: {}", exact("stays", yes_or_no(stays))));
     lab.answer(guess, if stays { "stays" } else { "renamed" });
     Ok(())
 }
@@ -199,7 +200,7 @@ pub(super) fn place(device: Device) -> Figure {
     exact("device", device.to_string())
 }
 
-pub(super) fn yes(truth: bool) -> &'static str {
+pub(super) fn yes_or_no(truth: bool) -> &'static str {
     if truth { "yes" } else { "no" }
 }
 

@@ -9,7 +9,7 @@ use todevice::prelude::*;
 use todevice::serialize::{self, Dict, Value};
 use todevice::{Machine, cuda, get_rng_state, set_rng_state};
 
-use super::files::yes;
+use super::files::yes_or_no;
 use super::{Disk, Options};
 use crate::frame::given;
 use crate::{Figure, Lab, Prediction, Table, exact, rounded_by, row};
@@ -266,7 +266,7 @@ fn last_loss(losses: &[f64]) -> Figure {
 
 /// A real GPU rounds differently.
 fn same_bits(same: bool, device: Device) -> Figure {
-    rounded_by("same_bits", yes(same), device)
+    rounded_by("same_bits", yes_or_no(same), device)
 }
 
 /// A checkpoint of this section, from another run.
