@@ -11,7 +11,7 @@ use std::rc::Rc;
 struct Unwritten<'a> {
     tree: &'a Tree,
     names: Vec<(&'a Name, Option<&'a Variable>)>,
-    found: Vec<Box<Error>>,
+    found: Errors,
     depth: u32,
 }
 
@@ -21,7 +21,7 @@ const DEEPEST: u32 = 400;
 /// The warnings about a program, but not about the emulator's headers.
 #[cold]
 pub fn warnings(tree: &Tree) -> Errors {
-    let mut all = Unwritten { tree, names: Vec::new(), found: Vec::new(), depth: 0 };
+    let mut all = Unwritten { tree, names: Vec::new(), found: Errors::default(), depth: 0 };
     for namespace in &tree.namespaces {
         all.functions(namespace.functions.values().flatten());
         for of in namespace.structs.values().flatten() {
@@ -29,8 +29,8 @@ pub fn warnings(tree: &Tree) -> Errors {
         }
     }
     let place = |warning: &Error| (warning.span.file, warning.span.line, warning.span.column);
-    let mut in_order: Vec<&Box<Error>> = Vec::new();
-    for warning in tree.warnings.iter().chain(&all.found) {
+    let mut in_order: Vec<&Error> = Vec::new();
+    for warning in tree.warnings.iter().chain(&all.found.0) {
         if !tree.in_headers.contains(&warning.span.file) {
             let at = in_order.partition_point(|known| place(known) <= place(warning));
             in_order.insert(at, warning);
@@ -38,7 +38,7 @@ pub fn warnings(tree: &Tree) -> Errors {
     }
     let mut warnings = Errors::default();
     // Those beyond the maximum are left out.
-    let _ = in_order.into_iter().try_for_each(|warning| warnings.add(warning.clone()));
+    let _ = in_order.into_iter().try_for_each(|warning| warnings.add(Box::new(warning.clone())));
     warnings
 }
 
@@ -213,7 +213,7 @@ impl<'a> Unwritten<'a> {
                     }
                     _ => "give it a value where it is declared".to_owned(),
                 };
-                self.found.push(warning.help(help).warning());
+                self.found.0.push(warning.help(help).warning());
             }
             ExprKind::Assign(operator, target, source) => {
                 self.read(source);
