@@ -217,7 +217,7 @@ fn what_mdbook_warns_of_fails_the_build() {
 fn mdbooks_own_directives_bring_nothing() {
     let error = page("# A page\n\n{{ #include plan.md}}\n").unwrap_err();
     assert!(
-        error.starts_with("book/chapters/index.md:3: `{{ #include plan.md}}` is no directive: "),
+        error.starts_with("book/chapters/index.md:3: `{{ #include plan.md}}` is not a directive: "),
         "{error}"
     );
     let page = page("# A page\n\n`{{ #include plan.md}}`\n").unwrap();

@@ -63,7 +63,7 @@ fn braces_that_are_no_directive_are_told() {
         ("{{#lab-run 01}} }}", "3: `}}` ends nothing: a directive is `{{#…}}`"),
         ("Really? {{/predict}}", "3: `{{/predict}}` must stand on a line of its own, at its start"),
         (" {{/takeaways}}", "3: `{{/takeaways}}` must stand on a line of its own, at its start"),
-        ("`{{` and {{x", "3: `{{x` is no directive: "),
+        ("`{{` and {{x", "3: `{{x` is not a directive: "),
         ("```text\n{{#lab-code 01 made}}\n```", "4: a directive in a block of code stays as it is written: "),
         ("- a\n  ```text\n  {{/map}}\n  ```", "5: a directive in a block of code stays as it is written: "),
     ]);

@@ -142,7 +142,7 @@ fn a_prediction_that_cannot_be_compared_is_refused() {
     );
     // What a lab says stands on a page, where nobody checks HTML.
     let html = shown(Prediction::yes_no("99-html", "Is it <b>bold</b>?"), true).unwrap_err();
-    assert!(html.starts_with("`<b>` is HTML, which nobody checks: "), "{html}");
+    assert!(html.starts_with("`<b>` is HTML, which is not checked: "), "{html}");
 }
 
 #[test]

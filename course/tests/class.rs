@@ -163,7 +163,7 @@ fn the_last_of_several_attempts_is_graded_and_a_note_says_so() {
     let notes = class["notes"].to_string();
     for note in [
         "Anna: 2 files for 02-batch; the last is graded: Anna_1_02-batch (2).rs",
-        "02-batch.rs belongs to nobody",
+        "02-batch.rs is not graded: its name contains no student",
         "report.pdf is not graded",
     ] {
         assert!(notes.contains(note), "{note}\n{notes}");

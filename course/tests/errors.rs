@@ -188,13 +188,13 @@ fn what_is_unknown_gets_one_line_without_what_was_pasted() {
     for (words, what) in [
         (
             &["explain", "the graph went backward a second time \u{1b}[2J"][..],
-            "near to it: `Trying to backward",
+            "similar messages: `Trying to backward",
         ),
         (
             &["explain", "ModuleNotFoundError: No module named '\u{1b}[2Jx'"],
             "`cargo course explain --list` lists all",
         ),
-        (&["explain", "GPU0404"], "there are GPU0001, GPU0002 and GPU0003"),
+        (&["explain", "GPU0404"], "the codes are GPU0001, GPU0002 and GPU0003"),
         (&["explain", "--run", "\u{1b}[2J"], "unknown kind of error"),
         (&["explain", "--run", "fork"], "`cargo run --bin lab-09 -- --gpu sim:t4 --section 6`"),
     ] {

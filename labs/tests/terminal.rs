@@ -423,7 +423,7 @@ fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
         (b"", "this is not a progress file of the course"),
         (b"{\"to-device-progress\": 1", "this is not a progress file of the course"),
         (b"{\"to-device-progress\": 2}", "newer"),
-        (b"{\"to-device-progress\": 1, \"predictions\": [1]}", "`predictions` is not a list"),
+        (b"{\"to-device-progress\": 1, \"predictions\": [1]}", "`predictions` is not an object"),
         (b"\xff\xfe", "saved as UTF-16"),
         (b"{\xff}", "UTF-8"),
     ] {

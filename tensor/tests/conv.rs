@@ -375,7 +375,7 @@ fn more_errors() -> Result<()> {
         [
             (
                 DType::I64,
-                "conv2d is for floating point types, and this image and weight are torch.int64: convert both first, with \
+                "conv2d needs floating point types, but this image and weight are torch.int64: convert both first, with \
              .to(DType::F32)",
             ),
             (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),

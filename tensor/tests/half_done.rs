@@ -61,7 +61,7 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
             "{report}"
         );
         let fix = "fix: exp_avg is on cpu, and its parameter on cuda:0: move the optimizer's state to its \
-                   parameters: `optim::optimizer_to(&mut optimizer, device)?`";
+                   parameters with `optim::optimizer_to(&mut optimizer, device)?`";
         assert!(report.ends_with(fix), "{report}");
         assert_eq!(bits(&model.weight.tensor())?, before);
         optimizer_to(&mut behind, gpu())?;

@@ -472,7 +472,10 @@ fn other_programs_take_their_part_of_a_gpu() {
                 "others= is too large for 1024 MiB of memory: CUDA itself takes 256 MiB",
             ),
             ("sim:t4,mem=256MiB", "mem= is too small: CUDA itself takes 256 MiB"),
-            ("sim:t4,others=1GB", "after others=, '1GB' is no size of memory"),
+            (
+                "sim:t4,others=1GB",
+                "after others=, '1GB' is not a size of memory, expected one such as 512MiB or 16GiB",
+            ),
             ("sim:t4,others=1GiB,others=1GiB", "others= occurs twice, expected it once"),
         ],
         |(text, why)| {

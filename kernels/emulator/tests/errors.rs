@@ -75,8 +75,8 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("enum class E { A };", "scoped enumerations"),
         ("struct A { int x : 3; };", "bit fields"),
         ("__global__ void k() { cudaMalloc(nullptr, 4); }", "`cudaMalloc` is a function of the host"),
-        ("int main() { __syncthreads(); }", "`__syncthreads` is known in device code only"),
-        ("int main() { int i = threadIdx.x; }", "`threadIdx` is known in kernels only"),
+        ("int main() { __syncthreads(); }", "`__syncthreads` exists only in device code"),
+        ("int main() { int i = threadIdx.x; }", "`threadIdx` exists only in kernels"),
         ("void f() { }\n__global__ void k() { f(); }", "`f` is host code: a kernel cannot call it"),
         ("__global__ void k() { }\nint main() { k(); }", "the kernel `k` is launched, not called"),
         ("__global__ int k() { return 1; }", "a kernel has no result"),
@@ -423,7 +423,7 @@ error: `twice` is used before its declaration
  --> my.cu:2:12
   |
 2 |     x[0] = twice(x[1]);
-  |            ^^^^^ C++ reads a file from its top, and nothing of this name is known here
+  |            ^^^^^ not declared yet: C++ reads a file from its top
   |
   = help: move this below `twice`, or declare `twice` above
 note: it is declared here

@@ -162,7 +162,7 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "__global__ void k(int *o) { __shared__ char s[49152]; s[0] = o[0]; o[0] = s[0]; }",
             "k<<<1, 1, 16>>>(d)",
             "the launch has an invalid configuration (cudaErrorInvalidValue)",
-            "16 that the launch adds",
+            "16 from the launch",
         ),
         (
             "__global__ void k(char *o) { o[400] = 1; }",

@@ -58,7 +58,7 @@ fn options(arguments: &[String]) -> Result<Options<'_>, String> {
             "--format" => options.json = is_json(arguments.next().ok_or("`--format` needs a value")?)?,
             _ if argument.starts_with("--format=") => options.json = is_json(&argument["--format=".len()..])?,
             flag if flag.starts_with('-') => {
-    return Err(format!("unknown flag `{flag}`: expected --show, --format or --help"));
+                return Err(format!("unknown flag `{flag}`: expected --show, --format or --help"));
             }
             name => options.names.push(name),
         }

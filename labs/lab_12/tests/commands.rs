@@ -93,7 +93,7 @@ fn a_case_is_begun_kept_and_solved() {
     let source = file("cases/right_by_luck.cu");
     let next = "cargo run --bin lab-12 -- case right_by_luck right_by_luck.cu\n";
     // The source alone: the report would give the mistake away.
-    let written = format!("{source}\nThis is now in right_by_luck.cu. Edit it, then: {next}");
+    let written = format!("{source}\nWritten to right_by_luck.cu. Edit it, then: {next}");
     assert_eq!((code, text), (0, written));
     assert_eq!(lab(&folder, &["case", "right_by_luck", "--show"]), (0, source.clone(), String::new()));
     let mine = folder.join("right_by_luck.cu");
@@ -110,7 +110,7 @@ fn a_case_is_begun_kept_and_solved() {
     let solution = file("cases/fixed/right_by_luck.cu");
     fs::write(&mine, &solution).unwrap();
     let (code, text, _) = lab(&folder, &["case", "right_by_luck"]);
-    assert!(code == 0 && text.contains("stays as it is"), "{text}");
+    assert!(code == 0 && text.contains("already exists and was not changed"), "{text}");
     assert_eq!(fs::read_to_string(&mine).unwrap(), solution);
     let (code, text, _) = lab(&folder, &["case", "right_by_luck", "right_by_luck.cu"]);
     assert!(code == 0 && text.ends_with("\nNext: cargo run --bin lab-12 -- case one_block_size\n"), "{text}");
@@ -121,7 +121,7 @@ fn a_case_is_begun_kept_and_solved() {
 fn a_puzzle_has_a_name_and_both_commands_have_help() {
     let folder = folder("named");
     let (code, text, _) = lab(&folder, &["puzzle", "shared"]);
-    assert!(code == 0 && text.contains("This is now in puzzle-05.cu."), "{text}");
+    assert!(code == 0 && text.contains("Written to puzzle-05.cu."), "{text}");
     for arguments in [&["puzzle", "--help"][..], &["puzzle", "03", "-h"], &["case", "--help"]] {
         let (code, text, _) = lab(&folder, arguments);
         assert!(code == 0 && text.contains("Usage: cargo run --bin lab-12 -- puzzle "), "{text}");
@@ -140,10 +140,7 @@ fn wrong_usage_has_one_line_and_ends_with_2() {
         (&["puzzle", ""], "error: unknown puzzle ``"),
         (&["puzzle", "01", "no.cu"], "error: the file no.cu cannot be read"),
         (&["puzzle", "01", "a.cu", "b.cu"], "error: a puzzle takes one file"),
-        (
-            &["puzzle", "01", "--check"],
-            "error: unknown flag `--check`: expected --show, --format or --help",
-        ),
+        (&["puzzle", "01", "--check"], "error: unknown flag `--check`: expected --show, --format or --help"),
         (&["puzzle", "01", "a.cu", "--format", "xml"], "error: unknown format `xml`"),
         (&["case", "x"], "error: unknown case `x`: the cases are missing_barrier, off_by_one, "),
         (&["case", "off_by_one", "no.cu"], "error: the file no.cu cannot be read"),

@@ -224,7 +224,10 @@ fn what_a_real_gpu_does_not_run_here_is_one_line() {
     let attribute =
         "int main() { int value; return cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 0); }";
     let (output, _, code) = real(&[&file("attribute.cu", attribute)]);
-    assert!(code == Some(1) && output.contains("`cudaDeviceGetAttribute` is not part of"), "{output}");
+    assert!(
+        code == Some(1) && output.contains("`--gpu real` does not support `cudaDeviceGetAttribute`"),
+        "{output}"
+    );
     let (_, errors, code) = real(&["--counters"]);
     assert!(code == Some(2) && errors.starts_with("error: `--gpu real` makes no checks and counts nothing"));
 }

@@ -84,7 +84,7 @@ fn a_wrong_backward_fails_gradcheck_with_the_first_element_that_differs() {
         ("nan.cu", "if (i < n) grad_x[i] = grad_y[i] * 2.0f * fmaxf(x[i], 0.0f) * (x[i] / 0.0f);"),
     ] {
         let Response { output, code, .. } = train(&[&activation(name, FORWARD, backward)]);
-        assert!(code == Some(1) && output.contains("\nnote: the first that differs"), "{name}: {output}");
+        assert!(code == Some(1) && output.contains("\nnote: the first difference"), "{name}: {output}");
     }
 }
 

@@ -55,7 +55,7 @@ impl Record {
             Some(Some(VERSION)) => {}
             Some(Some(other)) => {
                 return Err(format!(
-                    "its version is {other}, and this course reads versions up to {VERSION}"
+                    "a newer course wrote it, in version {other}; this course reads up to version {VERSION}"
                 ));
             }
             _ => {
@@ -283,11 +283,11 @@ mod tests {
             (r#"{ "to-device-progress": 2 }"#, "newer"),
             (
                 r#"{ "to-device-progress": 1, "predictions": [] }"#,
-                "`predictions` is not a list",
+                "`predictions` is not an object",
             ),
             (
                 r#"{ "to-device-progress": 1, "exercises": { "a": 1 } }"#,
-                "`exercises` is not a list",
+                "`exercises` is not an object",
             ),
             (
                 r#"{ "to-device-progress": 1, "final": [] }"#,

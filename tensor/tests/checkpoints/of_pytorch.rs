@@ -120,7 +120,7 @@ fn what_is_no_checkpoint_is_named() {
             (
                 include_bytes!("files/module.pt"),
                 "Weights only load failed. Unsupported global: GLOBAL torch.nn.modules.linear.Linear was not an allowed global: a \
-             checkpoint is made of tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
+             checkpoint contains tensors of this crate's types, numbers, strings, lists, tuples and dicts, such as \
              model.state_dict()",
             ),
             (

@@ -37,7 +37,7 @@ fn course_file(name: &str) -> Option<String> {
 
 /// NVRTC's error, if it has one.
 fn rejection(name: &str, half: &str) -> Option<String> {
-    nvrtc().compile(name, half, ARCHITECTURE).err()
+    nvrtc().accepts(name, half, ARCHITECTURE).err()
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {

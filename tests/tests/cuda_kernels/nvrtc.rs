@@ -57,6 +57,16 @@ impl Nvrtc {
     /// `compute_80`; for a real one, `sm_80`, also to machine code, which reveals each kernel's resources. The error is
     /// the compiler's.
     pub fn compile(&self, name: &str, text: &str, architecture: &str) -> Result<Program, String> {
+        let made = self.compile_cached(name, text, architecture)?;
+        Ok(Program { needs: spills::read(&made.log)?, ptx: made.ptx })
+    }
+
+    /// Compiles a source whose warnings do not matter.
+    pub fn accepts(&self, name: &str, text: &str, architecture: &str) -> Result<(), String> {
+        self.compile_cached(name, text, architecture).map(drop)
+    }
+
+    fn compile_cached(&self, name: &str, text: &str, architecture: &str) -> Result<Made, String> {
         let mut hasher = DefaultHasher::new();
         (VERSION, env::var_os("NVRTC_LIBRARY"), kernels::OPTIONS, architecture, name, text).hash(&mut hasher);
         kernels::headers(text).iter().for_each(|header| (header.name, header.text).hash(&mut hasher));
@@ -64,15 +74,14 @@ impl Nvrtc {
         if let Ok(text) = fs::read_to_string(&kept)
             && let Some((ptx, log)) = text.split_once('\0')
         {
-            return Ok(Program { ptx: ptx.to_owned(), needs: spills::read(log)? });
+            return Ok(Made { ptx: ptx.to_owned(), log: log.to_owned() });
         }
         let made = self.compile_anew(name, text, architecture)?;
-        let needs = spills::read(&made.log)?;
         // Renamed once complete. If that fails, it is compiled again next time.
         let unfinished = kept.with_extension(process::id().to_string());
         let _ = fs::write(&unfinished, format!("{}\0{}", made.ptx, made.log))
             .and_then(|()| fs::rename(&unfinished, &kept));
-        Ok(Program { ptx: made.ptx, needs })
+        Ok(made)
     }
 
     fn compile_anew(&self, name: &str, text: &str, architecture: &str) -> Result<Made, String> {

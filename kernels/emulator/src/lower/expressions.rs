@@ -144,8 +144,7 @@ impl Lower<'_> {
             let error = Error::new(self.span, format!("unknown name `{name}`"));
             return Err(error.help(format!("write `#include <{header}>`")));
         }
-        let error = Error::new(self.span, format!("unknown name `{name}`"))
-            .label("not found in this scope");
+        let error = Error::new(self.span, format!("unknown name `{name}`")).label("not found in this scope");
         Err(match (crate::source::foreign::help(name), self.similar(name)) {
             (Some(help), _) => error.help(help),
             (None, Some(other)) => error.help(format!("did you mean `{other}`?")),

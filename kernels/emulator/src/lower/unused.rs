@@ -173,7 +173,7 @@ impl Lower<'_> {
 fn used_too_early(used: &Undeclared, declared: Span) -> Box<Error> {
     let name = &used.name;
     Error::new(used.span, format!("`{name}` is used before its declaration"))
-        .label("C++ reads a file from its top, and nothing of this name is known here")
+        .label("not declared yet: C++ reads a file from its top")
         .help(format!("move this below `{name}`, or declare `{name}` above"))
         .note("it is declared here", declared)
 }
