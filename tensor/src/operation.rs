@@ -61,7 +61,7 @@ pub(crate) enum Devices {
     Together,
     /// Each argument by name, as in PyTorch.
     Named(ArgumentNames),
-    /// By the operations inside, with their own messages.
+    /// Left to the operations inside, with their own messages.
     ByParts,
 }
 

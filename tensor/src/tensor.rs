@@ -93,7 +93,7 @@ impl Tensor {
     /// Creates a tensor that covers its whole storage.
     #[track_caller]
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
-        // Computed before the struct, so that it is built in place.
+        // Evaluated first, so that the compiler builds the struct in its allocation.
         let (inference, place) = (autograd::is_inference_mode_enabled(), scope::here());
         Tensor(Arc::new(TensorInner {
             storage,

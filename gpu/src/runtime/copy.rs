@@ -1,7 +1,7 @@
 //! Copies between host and devices, and from device to device: the step from a tensor's memory to the driver.
 //!
-//! Each copy is queued on the stream that is current for the calling thread on the GPU, or on the source's GPU if there
-//! are two: the default stream, unless the thread has entered another. The host waits for a blocking copy. For a
+//! Each copy is queued on the calling thread's current stream on the GPU, or on the source's GPU for a copy between two
+//! GPUs: the default stream, unless the thread has entered another. The host waits for a blocking copy. For a
 //! non-blocking one it depends on the memory: the driver accesses pageable memory before the call returns, and
 //! page-locked memory when the copy runs. `Cuda::submit_copy` calls the driver, turns its error into ours, and records
 //! the call.

@@ -8,8 +8,11 @@
 //! reaches the kernel's end; a long copy lands in a few slices. A program that reads earlier, without a wait, reads the
 //! old bytes.
 //!
-//! The work of a stream runs in order. A stream's first piece of work is ready when the work it waits for has run. A
-//! free engine takes the work that has been ready longest, and among equals the work that was queued first.
+//! The work of a stream runs in order. The work at the head of a stream's queue is ready when the work it waits for has
+//! run. A free engine takes the work that has been ready longest, and among equals the work that was queued first.
+//!
+//! Several ranks (processes) can meet in a collective, which ends after the last of them has arrived. Then an event is
+//! final only before the `horizon`: the earliest possible end of a collective that another rank may not have reached.
 //!
 //! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. This is the bottom of
 //! the stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
@@ -60,7 +63,7 @@ impl SimulationState {
         self.check(device)
     }
 
-    /// The next event, if it does not depend on other processes.
+    /// The next event, if no other rank can still change it.
     fn next_final(&self) -> Option<Next> {
         self.next().filter(|next| next.time < self.horizon())
     }

@@ -1,8 +1,8 @@
 //! The backward pass: propagates gradients from a result to the leaves, node by node, without recursion.
 //!
-//! A node runs when all later nodes of the graph have run, on the stream that its forward pass used. Its operations are
-//! ordinary operations: they enter, launch and allocate just like those of the forward pass. A leaf is served, that is,
-//! given its gradient, as soon as the last edge into it has been processed.
+//! A node runs when all nodes recorded later have run. It runs on the stream that its forward pass used. Its operations
+//! are ordinary operations: they enter, launch and allocate just like those of the forward pass. A leaf is served, that
+//! is, given its gradient, as soon as the last edge into it has been processed.
 //!
 //! Not here: gradients of single operations. This is the end of the spine.
 

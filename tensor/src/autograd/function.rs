@@ -1,4 +1,6 @@
-//! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`).
+//! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`). `apply` runs the
+//! forward pass; if an input requires grad, the result gets a node with the function, its saved tensors, and an edge to
+//! each input.
 //!
 //! Not here: the nodes, and when they run. Next in the spine: `autograd/graph.rs`.
 

@@ -1,7 +1,8 @@
-//! The recorded graph: a node for every operation, and a leaf for every tensor the user made.
+//! The recorded graph: a node for every recorded operation, and a leaf for every tensor that the user made
+//! and that requires grad.
 //!
-//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead on to those of its inputs. So the
-//! graph lives as long as the result does.
+//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead to the nodes and leaves of its inputs.
+//! So the graph lives as long as the result does.
 //!
 //! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 

@@ -1,12 +1,12 @@
 //! Saved tensors: where a node keeps what its backward needs, and until when.
 //!
-//! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained; a second
-//! backward then fails at the first node that saved something, with `SavedTensors::Freed`. They are also freed with the
-//! node, when the last tensor that leads to it is dropped. A saved tensor remembers its version, so that a write in
-//! place is noticed.
+//! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained. A second
+//! backward then finds `SavedTensors::Freed` at the first node that saved something, and fails with
+//! `AutogradError::BackwardTwice`. They are also freed with the node, when the last tensor that leads to it is dropped.
+//! A saved tensor remembers its version, so that a write in place is noticed.
 //!
-//! Hooks may take a node's tensors instead. Those of a checkpoint (`torch.utils.checkpoint`) keep nothing, and compute
-//! the tensors once more when they are needed.
+//! Saved-tensor hooks may take the tensors over. Those of a checkpoint (`torch.utils.checkpoint`) keep nothing, and
+//! recompute the tensors when backward needs them.
 //!
 //! Not here: checkpoints, in `checkpoint.rs`, and who asks for saved tensors. Next in the spine: `autograd/engine.rs`.
 

@@ -1,11 +1,12 @@
 //! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
 //!
 //! On a GPU a launch has a grid and a [`Work`]. The grid follows from the kernel's geometry and the size of the first
-//! output: one thread of a block of 256 for each element, one warp or block for each result, or one block for each row,
-//! and at most 65,535 blocks. The work is the number of distinct bytes that the tensors have, and the cost of an
+//! output: one thread per element, in blocks of 256; one warp or block per result; or one block per row; and at most
+//! 65,535 blocks. The work is the number of distinct bytes that the tensors occupy, and the FLOPs: the cost of an
 //! element times the number of elements of the largest tensor. A simulated GPU turns both into a modelled time
-//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors,
-//! whichever takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
+//! (`simulated/cost.rs`): the bytes at the memory's rate or the FLOPs at the processors' rate, whichever takes longer,
+//! divided by the share of the processors that the grid fills. No kernel is shorter than an empty one; the host's time
+//! for the launch comes on top. An NVIDIA GPU ignores the work.
 //!
 //! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
@@ -134,7 +135,7 @@ fn launch_on_device(
 }
 
 fn wrong_arguments(kernel: &KernelDef) -> Error {
-    Error::custom(format!("{} has other parameters than these arguments", kernel.symbol()))
+    Error::custom(format!("{} does not accept these arguments", kernel.symbol()))
 }
 
 /// Whether two dtypes look the same to a kernel: a bool is a byte.

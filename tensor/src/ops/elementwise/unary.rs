@@ -1,9 +1,10 @@
 //! Operations on one tensor, such as `relu`: each a row of the table at the end.
 //!
 //! A row defines an operation completely: its kernel, its node's name, its gradient, and how it treats integers and
-//! bools. `row! { name: "relu", types: each, … }` makes one kernel for each dtype that `each` stands for, in that dtype.
-//! With `types: numbers` or `floats`, the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs`
-//! lists these groups.
+//! bools. `row! { name: "relu", types: each, … }` makes one kernel for each of f32, f64, f16, bf16, i64, i32 and u8,
+//! which computes in that dtype; `each_float` stands for the first four. `types: numbers` has the same seven and `floats`
+//! the same four, but f16 and bf16 use the f32 kernel between two conversions: CUDA's kernel converts each element as
+//! it loads and stores it, and the twin converts blocks of them (`cpu/half.rs`).
 //!
 //! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
 //!
@@ -302,7 +303,7 @@ unary! {
     };
 
     // The gradients that networks compute most often, each in one pass over memory, from the gradient of the result and
-    // the result itself. A NaN result passes its gradient on, so that the problem stays visible.
+    // the result. Where relu's result is NaN, the gradient passes through; in the other two it becomes NaN.
     static RELU_BACKWARD: FusedOp = FusedOp {
         operation: Operation::new("threshold_backward"),
         kernel: row! {
