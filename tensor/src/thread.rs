@@ -99,7 +99,6 @@ pub(crate) struct CurrentWorker {
 }
 
 impl TensorContext {
-    /// The context of a new thread.
     const FRESH: TensorContext = TensorContext {
         machine: None,
         seed: Seed(None),
@@ -130,7 +129,6 @@ impl OfThread for TensorContext {
     }
 }
 
-/// The whole context of a thread.
 #[derive(Clone)]
 pub(crate) struct FullContext {
     pub gpu: ThreadContext,

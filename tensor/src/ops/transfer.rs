@@ -25,11 +25,11 @@ operations! {
 /// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
-    /// The device to move to.
+    /// The device to copy to.
     pub device: Option<Device>,
     /// The dtype to convert to.
     pub dtype: Option<DType>,
-    /// Copies even when nothing changes.
+    /// Whether to copy even if nothing changes.
     pub copy: bool,
     /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
     /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory.
