@@ -10,9 +10,9 @@
 //!
 //! Operations with the same name are PyTorch's overloads: `sum` over all elements, and `sum` over some dimensions.
 //!
-//! Every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in. Checks and bookkeeping that apply to
-//! all operations are done here and nowhere else: among them the golden rule, [`same_device`]. Calls that only create or
-//! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
+//! Every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in. Checks and bookkeeping that apply
+//! to all operations are done here and nowhere else: among them the golden rule, [`same_device`]. Calls that only
+//! create or read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
 //!
 //! Not here: the text of the golden rule's error, in `mismatch.rs`. Next in the spine: `ops/elementwise/unary.rs`.
 
@@ -120,14 +120,13 @@ impl Operation {
         match self.devices {
             Devices::Together => same_device(self.name, None, inputs),
             Devices::Named(arguments) => same_device(self.name, Some(arguments), inputs),
-            // Each of the operations it consists of makes its own check.
+            // The operations inside make their own checks.
             Devices::ByParts => Ok(()),
         }
     }
 }
 
-/// The single entry point: does what every operation needs, whatever it computes. The operation lasts as long as the
-/// guard.
+/// The single entry point: performs the steps that all operations share. The operation lasts as long as the guard.
 #[track_caller]
 // ANCHOR: enter
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {

@@ -1,13 +1,12 @@
 //! Copies between host and devices, and from device to device: the step from a tensor's memory to the driver.
 //!
-//! Each copy is queued on the stream that is current for the calling thread on the GPU, or on the source's GPU if there
-//! are two: the default stream, unless the thread has entered another. The host waits for a blocking copy. For a
-//! non-blocking one it depends on the memory: the driver accesses pageable memory before the call returns, and
-//! page-locked memory when the copy runs. `Cuda::submit_copy` calls the driver, turns its error into ours, and records
-//! the call.
+//! Each copy is queued on the calling thread's current stream of the GPU, or of the source's GPU if there are two. That
+//! is the default stream, unless the thread has entered another. The host waits for a blocking copy. For a non-blocking
+//! one it depends on the memory: the driver accesses pageable memory before the call returns, and page-locked memory
+//! when the copy runs. `Cuda::submit_copy` calls the driver, converts its error, and records the call.
 //!
-//! Not here: the copies of page-locked memory, which are beside it in `pinned.rs`, and when a copy runs. Next in the
-//! spine: `contract/driver.rs`.
+//! Not here: copies of page-locked memory, in `pinned.rs`, and the time at which a copy runs. Next in the spine:
+//! `contract/driver.rs`.
 
 use super::{Cuda, DeviceMemory, Result};
 use crate::base::lock::lock;

@@ -9,10 +9,10 @@
 //! old bytes.
 //!
 //! The work of a stream runs in order. A stream's first piece of work is ready when the work it waits for has run. A
-//! free engine takes the work that has been ready longest, and among equals the work that was queued first.
+//! free engine takes the work that has been ready longest. Ties go to the work that was queued first.
 //!
-//! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. This is the bottom of
-//! the stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
+//! Not here: queuing and executing work, in `engine.rs`, and its duration, in `cost.rs`. This is the bottom of the
+//! stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
 
 use super::engine::{EngineState, Head, Op, Queue, SimulationState};
 use crate::contract::driver::{DriverResult, OpId, StreamId};
@@ -40,7 +40,7 @@ impl SimulationState {
     }
     // ANCHOR_END: run_to_now
 
-    /// Makes the host wait, but only until `done` holds.
+    /// Makes the host wait until `done` holds.
     pub(super) fn wait_until(
         &mut self,
         device: usize,

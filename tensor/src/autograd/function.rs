@@ -1,6 +1,6 @@
 //! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`).
 //!
-//! Not here: the nodes, and when they run. Next in the spine: `autograd/graph.rs`.
+//! Not here: nodes and their order. Next in the spine: `autograd/graph.rs`.
 
 use std::array;
 use std::panic::Location;
@@ -219,7 +219,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
 }
 // ANCHOR_END: record
 
-/// Whether operations on these inputs are recorded. An error if an input's history is out of date.
+/// Whether operations on these inputs are recorded. Returns an error if an input's history is out of date.
 fn records(inputs: &[&Tensor]) -> Result<bool> {
     if !is_recording() {
         return Ok(false);

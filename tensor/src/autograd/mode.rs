@@ -1,5 +1,5 @@
-//! A thread's grad mode decides whether operations are recorded, and its hooks may replace their saved tensors. Closures
-//! and guards change both for a time.
+//! A thread's grad mode decides whether operations are recorded, and its hooks may replace their saved tensors.
+//! Closures and guards change both for a time.
 
 pub(crate) use crate::thread::Mode;
 use crate::thread::{AnyValue, OfThread, Part, Restore, TensorContext};

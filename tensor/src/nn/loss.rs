@@ -152,7 +152,8 @@ impl NLLLoss {
 
 /// Implements `Loss`, `Module` and `Display` for a loss, from its `forward` and its buffers.
 ///
-/// As an inherent method, `forward` needs no prelude and takes precedence over `Module::forward`, which takes no target.
+/// As an inherent method, `forward` needs no prelude and takes precedence over `Module::forward`, which takes no
+/// target.
 macro_rules! impl_loss {
     ($($Loss:ident {
         forward: |$loss:ident, $input:ident, $target:ident| $computed:expr,

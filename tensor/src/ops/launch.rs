@@ -1,13 +1,13 @@
-//! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
+//! Launches: turns an operation's tensors into a kernel's arguments, and runs the kernel on their device.
 //!
 //! On a GPU a launch has a grid and a [`Work`]. The grid follows from the kernel's geometry and the size of the first
 //! output: one thread of a block of 256 for each element, one warp or block for each result, or one block for each row,
-//! and at most 65,535 blocks. The work is the number of distinct bytes that the tensors have, and the cost of an
-//! element times the number of elements of the largest tensor. A simulated GPU turns both into a modelled time
-//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors,
-//! whichever takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
+//! and at most 65,535 blocks. The work is the number of distinct bytes in the tensors, and the cost of an element times
+//! the number of elements of the largest tensor. A simulated GPU turns both into a modelled time (`simulated/cost.rs`):
+//! the bytes at the speed of the memory, or the operations at the speed of the processors, whichever takes longer,
+//! divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
 //!
-//! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
+//! Not here: the host's access to tensors' memory, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
 use smallvec::SmallVec;
 

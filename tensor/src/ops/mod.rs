@@ -1,6 +1,6 @@
-//! Where operations begin. There is one folder per family: its `mod.rs` holds an operation's checks, its computation
-//! and its gradient; its `kernels.rs` declares the kernels for the host and for devices (see `row.rs`), unless they
-//! stand beside the operation. Their CUDA C++ is in `kernels/`, in the file named after the family.
+//! The entry points of operations. Each family has a folder: `mod.rs` holds an operation's checks, computation and
+//! gradient, and `kernels.rs` declares the kernels for the host and for devices (see `row.rs`), unless they are in the
+//! operation's file. Their CUDA C++ is in `kernels/`, in the file named after the family.
 //!
 //! An operation begins in one of three functions: [`call`], [`apply`] if it has a gradient, and [`update`] if it
 //! writes to a tensor. Each of them calls [`enter`]. A user's own function goes through a fourth, [`Function::apply`],
@@ -153,7 +153,8 @@ pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: imp
     of_target.err().unwrap_or_else(|| error.into())
 }
 
-/// Whether autograd records a write to `target` that depends on `inputs`. Errors if `target` must not be written to.
+/// Whether autograd records a write to `target` that depends on `inputs`. Returns an error if `target` must not be
+/// written to.
 fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(AutogradError::InferenceInPlace.into());

@@ -149,8 +149,8 @@ macro_rules! block {
 /// }
 /// ```
 ///
-/// Rows with `element` or `elements` are elementwise: `parameters`, `geometry` and `twin` follow from the function. With
-/// `elements`, the function maps an input slice to an output slice.
+/// Rows with `element` or `elements` are elementwise: `parameters`, `geometry` and `twin` follow from the function.
+/// With `elements`, the function maps an input slice to an output slice.
 macro_rules! row {
     {
         name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,

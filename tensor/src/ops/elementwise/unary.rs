@@ -1,11 +1,11 @@
 //! Operations on one tensor, such as `relu`: each a row of the table at the end.
 //!
 //! A row defines an operation completely: its kernel, its node's name, its gradient, and how it treats integers and
-//! bools. `row! { name: "relu", types: each, … }` makes one kernel for each dtype that `each` stands for, in that dtype.
-//! With `types: numbers` or `floats`, the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs`
-//! lists these groups.
+//! bools. `row! { name: "relu", types: each, … }` makes a separate kernel for every dtype. With `types: numbers` or
+//! `floats`, the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs` lists these groups.
 //!
-//! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
+//! `Saves` names the tensor saved for backward: `relu` saves its output, and its gradient is one kernel,
+//! `relu_backward`.
 //!
 //! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine:
 //! `base/kernel.rs` of `todevice-gpu`.
@@ -125,7 +125,7 @@ fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
 
 /// Declares operations with their methods, and lists them in `ROWS` and `OPERATIONS`.
 ///
-/// `fn relu, relu_ => static RELU: Unary = …;` is the static, and
+/// `fn relu, relu_ => static RELU: Unary = …;` declares the static and
 ///
 /// ```text
 /// impl Tensor {
