@@ -99,6 +99,7 @@ pub(crate) struct CurrentWorker {
 }
 
 impl TensorContext {
+    /// The context of a new thread.
     const FRESH: TensorContext = TensorContext {
         machine: None,
         seed: Seed(None),

@@ -22,7 +22,7 @@ operations! {
     static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
-/// The destination of [`Tensor::to`]: a device, a dtype, or both. The rest stays unchanged.
+/// The destination of [`Tensor::to`]: a device, a dtype, or both. A default changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
     /// The device to copy to.
@@ -31,9 +31,9 @@ pub struct ToOptions {
     pub dtype: Option<DType>,
     /// Whether to copy even if nothing changes.
     pub copy: bool,
-    /// Does not wait for copies between host and GPU that need no help from the host: those from pinned memory
-    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory. Until a synchronization
-    /// shows that the copy is done, do not write to its source or read its result.
+    /// Whether to skip the wait for copies that the GPU makes alone: from pinned memory ([`Tensor::pin_memory`]) to the
+    /// GPU, and from the GPU to the host, where the result is in pinned memory. Before the next synchronization, do not
+    /// write to the source or read the result.
     pub non_blocking: bool,
 }
 

@@ -196,7 +196,7 @@ macro_rules! binary {
 }
 
 binary! {
-    /// `self + other`.
+    /// Computes `self + other`.
     fn add, add_ => static ADD: Binary = Binary {
         operation: Operation::new("add").node("AddBackward0"),
         kernel: row! { name: "add", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.plus(b) } },
@@ -209,7 +209,7 @@ binary! {
             Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone())))
         },
     };
-    /// `self - other`.
+    /// Computes `self - other`.
     fn sub, sub_ => static SUB: Binary = Binary {
         operation: Operation::new("sub").node("SubBackward0"),
         kernel: row! { name: "sub", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.minus(b) } },
@@ -229,7 +229,7 @@ binary! {
             ])
         },
     };
-    /// `self * other`.
+    /// Computes `self * other`.
     fn mul, mul_ => static MUL: Binary = Binary {
         operation: Operation::new("mul").node("MulBackward0"),
         kernel: row! { name: "mul", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.times(b) } },

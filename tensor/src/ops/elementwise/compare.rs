@@ -54,22 +54,22 @@ compare! {
         name: "ne", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a != b) as u8 },
     });
-    /// `self < other`.
+    /// Compares `self < other`.
     fn lt => static LT: FusedOp = FusedOp::new(row! {
         name: "lt", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a < b) as u8 },
     });
-    /// `self <= other`.
+    /// Compares `self <= other`.
     fn le => static LE: FusedOp = FusedOp::new(row! {
         name: "le", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a <= b) as u8 },
     });
-    /// `self > other`.
+    /// Compares `self > other`.
     fn gt => static GT: FusedOp = FusedOp::new(row! {
         name: "gt", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a > b) as u8 },
     });
-    /// `self >= other`.
+    /// Compares `self >= other`.
     fn ge => static GE: FusedOp = FusedOp::new(row! {
         name: "ge", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a >= b) as u8 },

@@ -200,7 +200,7 @@ impl Tensor {
     }
 }
 
-/// `to` with another dtype, as an operation.
+/// The operation of `to` with another dtype.
 struct ToDtype {
     dtype: DType,
 }
