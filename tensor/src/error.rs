@@ -323,12 +323,11 @@ todevice_gpu::debug_is_message!(DTypeError);
 
 impl Refusal for DTypeError {}
 
-/// The error of an operation that is not implemented for a dtype.
 pub(crate) fn not_implemented(operation: &'static str, dtype: DType) -> Error {
     DTypeError::NotImplemented { operation, dtype }.into()
 }
 
-/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some types have no such name in PyTorch.
+/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some dtypes have no such name.
 pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
     let scalar = dtype.scalar_type();
     match (device, dtype) {

@@ -57,11 +57,11 @@
 //! | --- | --- |
 //! | `tensor/src/tensor.rs` | `Tensor`: storage, layout, dtype, history |
 //! | `tensor/src/ops/transfer.rs` | `x.to(device)` |
-//! | `gpu/src/runtime/copy.rs` | the copy is queued on the current stream |
-//! | `gpu/src/contract/driver.rs` | everything that is asked of a GPU |
-//! | `gpu/src/simulated/schedule.rs` | when a copy or a kernel runs, and takes effect |
-//! | `tensor/src/ops/mod.rs` | the three ways into an operation |
-//! | `tensor/src/operation.rs` | what an operation declares, and how it is entered: the golden rule |
+//! | `gpu/src/runtime/copy.rs` | queues the copy on the current stream |
+//! | `gpu/src/contract/driver.rs` | the interface to a GPU |
+//! | `gpu/src/simulated/schedule.rs` | schedules copies and kernels |
+//! | `tensor/src/ops/mod.rs` | the three entry points of an operation |
+//! | `tensor/src/operation.rs` | an operation's properties, and the golden rule |
 //! | `tensor/src/ops/elementwise/unary.rs` | `relu`, forward and backward |
 //! | `gpu/src/base/kernel.rs` | a kernel and its twin |
 //! | `tensor/src/ops/launch.rs` | grid, work and arguments of a launch |
@@ -74,10 +74,10 @@
 //!
 //! | topic | read |
 //! | --- | --- |
-//! | what a tensor is | [`Tensor`], `storage.rs` for its memory; views are `shape.rs` of `todevice-gpu` |
-//! | how an operation is made | `operation.rs`, with the one way in; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
-//! | what the CPU and a GPU run of it | `ops/row.rs`, where kernels are declared; `ops/launch.rs`, `ops/access.rs` |
-//! | how gradients flow | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
+//! | tensors | [`Tensor`]; `storage.rs` for the memory; `shape.rs` of `todevice-gpu` for views |
+//! | operations | `operation.rs`, with their only entry; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
+//! | kernels for the CPU and GPUs | `ops/row.rs` declares them; `ops/launch.rs`, `ops/access.rs` run them |
+//! | gradients | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
 //! | checkpoints of a training | [`serialize`] |
 //! | convolutions | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |

@@ -1,8 +1,7 @@
-//! The error of operands on two devices (GPU0001): PyTorch's sentence, and the story of both operands.
+//! GPU0001, operands on two devices: PyTorch's message and the origin of both operands.
 //!
-//! If the golden rule is broken because a parameter or buffer stayed behind when its module moved, the error shows which
-//! list of which module it is missing from. For that, a tensor knows its [`Owner`], and the latest moves of modules are
-//! remembered.
+//! If a parameter or buffer stayed behind because its module does not list it, the error names the module and the list.
+//! This takes the tensor's [`Owner`] and a record of recently moved modules.
 
 use std::panic::Location;
 use std::sync::Mutex;
@@ -20,11 +19,11 @@ use crate::tensor::Tensor;
 /// The module that a parameter or buffer belongs to.
 #[derive(Debug)]
 pub(crate) struct Owner {
-    /// Its name in the layer that made it, or "parameter" or "buffer".
+    /// Its name in its layer, or "parameter" or "buffer".
     pub name: &'static str,
-    /// That layer's name, or `None` if the user made the tensor.
+    /// The layer that made it; `None` if the user did.
     pub layer: Option<&'static str>,
-    /// The module method that should list it, if no layer made it.
+    /// The module method that should list it, if the user made it.
     pub list: &'static str,
     made: u64,
 }
@@ -35,7 +34,7 @@ impl Owner {
     }
 }
 
-/// A call of `.to`, and the moved modules whose lists may be incomplete.
+/// A call of `.to`, and the moved modules with possibly incomplete lists.
 struct Moved {
     device: Device,
     place: &'static Location<'static>,
@@ -43,10 +42,9 @@ struct Moved {
     modules: Vec<Forgetful>,
 }
 
-/// The number of calls to remember. Programs move few models.
 const KEPT: usize = 4;
 
-/// The calls of a machine's program. A tensor of a GPU is compared with those of its own machine only.
+/// The recent calls on one machine: a tensor's device belongs to one machine only.
 #[derive(Default)]
 struct Lately(Mutex<Vec<Moved>>);
 
@@ -107,7 +105,6 @@ fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
     }
 }
 
-/// Records that modules with such lists were moved.
 pub(crate) fn note_move(device: Device, place: &'static Location<'static>, modules: Vec<Forgetful>) {
     if modules.is_empty() {
         return;
@@ -120,8 +117,7 @@ pub(crate) fn note_move(device: Device, place: &'static Location<'static>, modul
     lately.push(Moved { device, place, at: next(), modules });
 }
 
-/// Finds the module that moved to `device` without `tensor`, if the tensor belongs to a module and was never moved
-/// itself.
+/// Finds the module that moved to `device` without `tensor`, if the tensor belongs to a module and never moved.
 fn unlisted(tensor: &Tensor, device: Device) -> Option<Unlisted> {
     let tensor = tensor.base().unwrap_or(tensor);
     let owner = tensor.owner().filter(|_| tensor.moved().is_none())?;
@@ -138,7 +134,7 @@ fn unlisted(tensor: &Tensor, device: Device) -> Option<Unlisted> {
     })
 }
 
-/// Numbers events, since a parameter made after a move could not take part in it.
+/// Numbers moves and parameters: a move cannot include a parameter made after it.
 fn next() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Operations: the properties of each on every device, declared once, as data; and [`enter`], the single entry point.
+//! The properties an operation has on every device, declared once, as data; and [`enter`], the single entry point.
 //!
 //! ```text
 //! operations! {
@@ -8,12 +8,11 @@
 //! }
 //! ```
 //!
-//! Two operations with the same name are what PyTorch calls overloads: `sum` over all elements, and `sum` over some
-//! dimensions.
+//! Operations with the same name are PyTorch's overloads: `sum` over all elements, and `sum` over some dimensions.
 //!
-//! Every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in. Checks and bookkeeping that apply to
-//! all operations are done here and nowhere else: among them the golden rule, [`same_device`]. Calls that only create or
-//! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
+//! Every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in. Checks and bookkeeping that apply
+//! to all operations are done here and nowhere else: among them the golden rule, [`same_device`]. Calls that only
+//! create or read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
 //!
 //! Not here: the text of the golden rule's error, in `mismatch.rs`. Next in the spine: `ops/elementwise/unary.rs`.
 
@@ -40,21 +39,20 @@ pub struct Operation {
     pub(crate) is_composite: bool,
 }
 
-/// What autocast does with an operation's operands: the PyTorch cast list it is on.
+/// An operation's cast list in PyTorch's autocast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CastPolicy {
     /// Operands keep their dtypes.
     AsGiven,
-    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
-    /// loss.
+    /// Operands are cast to the region's dtype: for matrix products, which 16 bits make faster at little loss.
     LowerPrecision,
     /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
     Fp32,
-    /// Operands are cast to the widest dtype among them, even if that is f32.
+    /// Operands are cast to their widest dtype.
     Promote,
 }
 
-/// How an operation checks that its operands are on one device.
+/// The check that an operation's operands are on one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Devices {
     /// All operands in one element-wise iteration: a 0-dim tensor on the host may join any device.
@@ -122,14 +120,13 @@ impl Operation {
         match self.devices {
             Devices::Together => same_device(self.name, None, inputs),
             Devices::Named(arguments) => same_device(self.name, Some(arguments), inputs),
-            // Each of the operations it consists of makes its own check.
+            // The operations inside make their own checks.
             Devices::ByParts => Ok(()),
         }
     }
 }
 
-/// The single entry point: does what every operation needs, whatever it computes. The operation lasts as long as the
-/// guard.
+/// The single entry point: performs the steps that all operations share. The operation lasts as long as the guard.
 #[track_caller]
 // ANCHOR: enter
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
@@ -188,7 +185,7 @@ fn is_host_number(tensor: &Tensor) -> bool {
     tensor.ndim() == 0 && !tensor.is_cuda()
 }
 
-/// Lists the operations of a module as `OPERATIONS`, for the registry. The operations themselves are plain statics.
+/// Declares statics, and lists them as the module's `OPERATIONS` for the registry.
 macro_rules! operations {
     ($($(#[$meta:meta])* $vis:vis static $NAME:ident: $Operation:ty = $operation:expr;)+) => {
         $($(#[$meta])* $vis static $NAME: $Operation = $operation;)+

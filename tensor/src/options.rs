@@ -39,7 +39,6 @@ impl<A, O: Keywords, S: AndOptions<A, O>> AndOptions<A, O> for (S, O) {
     }
 }
 
-/// Arguments passed without options.
 macro_rules! impl_and_options {
     ($($T:ty),*) => {$(
         impl<O: Default> $crate::options::AndOptions<$T, O> for $T {
@@ -101,7 +100,7 @@ impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
     }
 }
 
-/// A number that fills a tensor or is a bound or step of a range.
+/// For a number that fills a tensor, or bounds or steps a range.
 macro_rules! impl_and_options_for_numbers {
     ($($Number:ty),*) => {$(
         impl<O: Default> AndOptions<Scalar, O> for $Number {
@@ -113,8 +112,7 @@ macro_rules! impl_and_options_for_numbers {
 }
 impl_and_options_for_numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
 
-/// An argument in a pair with a dtype, a device, another tensor, or several of these, as the options of a new
-/// tensor.
+/// Pairs an argument with anything that converts into the options of a new tensor.
 macro_rules! impl_and_options_for_pairs {
     ($([$($generic:tt)*] $Argument:ty, $Options:ty;)*) => {$(
         impl<$($generic)* S, P: Into<$Options>> $crate::options::AndOptions<$Argument, $Options> for (S, P)

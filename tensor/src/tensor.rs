@@ -7,7 +7,7 @@
 //!
 //! Every tensor belongs to a *machine*, the host and the GPUs of a [`Machine`](crate::Machine), real or simulated.
 //!
-//! Not here: arithmetic, and how a tensor moves. This is the first of fourteen files that read like a book, the spine
+//! Not here: arithmetic and transfers. This is the first of the fourteen files of the spine, which read like a book
 //! (see `lib.rs`). Next in the spine: `ops/transfer.rs`.
 
 use std::panic::Location;
@@ -39,8 +39,8 @@ struct TensorInner {
     dtype: DType,
     /// How gradients flow into this tensor. In-place operations may replace it.
     history: Mutex<History>,
-    /// The tensor this one is a view of (never itself a view), and the recorded operation that had produced that
-    /// base when the view was made.
+    /// The base of a view, which is never a view, and the recorded operation that had produced the base when the view
+    /// was made.
     base: Option<(Tensor, Option<u64>)>,
     /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
@@ -344,7 +344,7 @@ impl Tensor {
         self
     }
 
-    /// Marks it as a module's parameter or buffer. The tensor is new, so nobody else holds it yet.
+    /// Marks it as a module's parameter or buffer. The tensor is new, so it has no other handle.
     pub(crate) fn owned_by(mut self, owner: Owner) -> Tensor {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.owner = Some(Box::new(owner));
@@ -357,7 +357,7 @@ impl Tensor {
         self.0.owner.as_deref()
     }
 
-    /// Records that this is `origin`, moved here by the line being executed.
+    /// Records where `origin` was created, and the current line as the move to this device.
     #[track_caller]
     pub(crate) fn moved_from(mut self, origin: &Tensor) -> Tensor {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
@@ -366,13 +366,13 @@ impl Tensor {
         self
     }
 
-    /// Whether nothing else can see this tensor's memory, so that it may be kept or overwritten.
+    /// Whether this is the only handle of the tensor and its memory, which may then be kept or overwritten.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.0.storage) == 1
     }
 }
 
-/// The device memory of a tensor that is known to be on a GPU.
+/// Returns the device memory of a tensor on a GPU.
 pub(crate) fn memory_of(tensor: &Tensor) -> Result<&DeviceMemory> {
     tensor
         .storage()

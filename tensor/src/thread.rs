@@ -130,7 +130,6 @@ impl OfThread for TensorContext {
     }
 }
 
-/// The whole context of a thread.
 #[derive(Clone)]
 pub(crate) struct FullContext {
     pub gpu: ThreadContext,

@@ -103,7 +103,7 @@ impl StreamId {
         StreamId { device, number: 0 }
     }
 
-    /// The stream of a device among a thread's current streams.
+    /// Returns the current stream of a device.
     #[inline]
     pub fn current_in(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
         let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
@@ -111,20 +111,19 @@ impl StreamId {
     }
 }
 
-/// The full name of a stream.
+/// A stream's identity across machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamKey {
     pub machine: MachineId,
     pub id: StreamId,
 }
 
-/// The current streams of a thread, without the default streams.
+/// The current streams of a thread that are not default streams.
 pub type Streams = Vec<StreamKey>;
 
 /// A point in a stream (`CUevent`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventId(pub u64);
 
-/// The number of a piece of work, in the order of queuing: counted from 0, or from the first number of a rank. Spans
-/// refer to it.
+/// The number of a piece of work, in the order of queuing, from 0 or from a rank's first number. Spans refer to it.
 pub type OpId = u64;

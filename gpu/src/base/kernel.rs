@@ -1,10 +1,10 @@
-//! Kernels: the units that operations are made of, on the CPU and on a GPU alike.
+//! Kernels: the units of an operation's work, on the CPU and on GPUs.
 //!
 //! An operation checks its inputs, allocates its result, and launches kernels. On the host the *twin*, the kernel in
 //! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when the kernel's
 //! modelled end is reached, an NVIDIA GPU runs the `__global__` function of the same name.
 //!
-//! Not here: which kernels exist (`ops/registry.rs` of the tensor crate), and how long they take. Next in the spine:
+//! Not here: the list of kernels (`ops/registry.rs` of the tensor crate) and their durations. Next in the spine:
 //! `ops/launch.rs`.
 
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16]
 /// The result of a twin.
 pub type TwinResult = Result<(), TwinError>;
 
-/// Why a twin stopped.
+/// The reason why a twin stopped.
 #[derive(Debug)]
 pub enum TwinError {
     /// The host had no memory for the twin's workspace.
@@ -88,8 +88,7 @@ pub enum Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
     /// One thread for each element of the (first) output, up to a limit beyond which each thread handles several.
-    /// Inputs are broadcast to the output's sizes. Views are collapsed to as few dimensions
-    /// as possible.
+    /// Inputs are broadcast to the output's sizes. Views are collapsed to as few dimensions as possible.
     Elements,
     /// The same number of threads, but views keep the tensor's dimensions, because the kernel uses them.
     Indexed,
@@ -175,7 +174,7 @@ impl<'a> Input<'a> {
         &self.values()[dense_bytes(self.layout, dtype)]
     }
 
-    /// The elements of a vector, or one number that stands for all of them.
+    /// The elements of a vector, or one number for all of them.
     pub fn entries<T: Pod>(&self, count: usize) -> shape::Result<impl Fn(usize) -> T + use<'a, T>> {
         let layout = self.layout.expand(&[count])?;
         let (values, stride) = (self.values::<T>(), layout.strides()[0]);
@@ -210,7 +209,7 @@ fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
 /// The arguments of a twin. Arguments of one kind are in the order of the parameters. A block is passed as one int per
 /// field.
 pub struct Args<'a, 'm> {
-    /// The kernel itself: several kernels may share a twin.
+    /// The kernel. Several kernels may share a twin.
     pub kernel: &'static KernelDef,
     pub inputs: &'a [Input<'m>],
     pub outputs: &'a mut [Output<'m>],
@@ -258,7 +257,7 @@ impl KernelDef {
     }
 
     /// Whether each element of the single output depends only on the elements of the inputs at the same place, and not
-    /// on the place itself. The output is not read, unless it is also an input.
+    /// on the place. The output is not read, unless it is also an input.
     pub fn is_elementwise(&self) -> bool {
         let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
         self.geometry == Geometry::Elements
@@ -266,7 +265,7 @@ impl KernelDef {
             && self.parameters.iter().filter(is_output).count() == 1
     }
 
-    /// Whether it is the kernel that only copies elements.
+    /// Whether it only copies elements.
     pub fn is_copy(&self) -> bool {
         self.name == "copy"
     }

@@ -14,10 +14,8 @@ pub struct Layout {
     pub offset: usize,
 }
 
-/// The result of a shape computation.
 pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
 
-/// An error of a shape or of a memory layout.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The message of a variant describes it and its fields.

@@ -1,11 +1,11 @@
-//! The driver contract: the interface to the devices that `cuda:0`, `cuda:1` and so on stand for.
+//! The driver contract: the interface to the devices `cuda:0`, `cuda:1` and so on.
 //!
-//! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows nothing
-//! about tensors or operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
-//! every operation) is written once, for the simulated GPU and for the real one.
+//! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It has no tensors
+//! or operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of every operation)
+//! is written once, for the simulated GPU and for the real one.
 //!
-//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which `libraries.rs` adds to a driver, and the two drivers, `simulated/` and
-//! `nvidia/`. Next in the spine: `simulated/schedule.rs`.
+//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which `libraries.rs` adds to a driver, and the two drivers, `simulated/`
+//! and `nvidia/`. Next in the spine: `simulated/schedule.rs`.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::base::kernel::Launch;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
-    /// `Tesla T4`; the name of a simulated one is marked: `Tesla T4 (simulated)`.
+    /// `Tesla T4`, or `Tesla T4 (simulated)`.
     pub name: String,
     /// Compute capability: 7 of 7.5.
     pub major: u32,
@@ -170,8 +170,8 @@ pub trait Driver: Send + Sync {
     ) -> DriverResult<OpId>;
     fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId>;
 
-    /// Creates a stream. A blocking stream synchronizes with the device's default stream, as CUDA's do unless created
-    /// otherwise; PyTorch's do not.
+    /// Creates a stream. A blocking stream synchronizes with the device's default stream, as CUDA's do by default.
+    /// PyTorch's do not.
     fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId>;
     /// Whether all work queued on the stream has run.
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool>;
@@ -207,7 +207,7 @@ pub trait Driver: Send + Sync {
 
     /// Turns the recording of execution times on or off. A driver that always records them may ignore the call.
     fn record_spans(&self, _on: bool) {}
-    /// The spans of the work that has run since the last call.
+    /// Takes the spans of the work that has run since the last call.
     fn take_spans(&self) -> Vec<Span>;
 
     /// Tells the driver that the caching allocator has reused this range. The driver cannot see that, because the range

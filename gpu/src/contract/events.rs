@@ -63,7 +63,7 @@ impl Sub for Counters {
     }
 }
 
-/// What a stream waits for.
+/// The target of a stream's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Event(EventId),

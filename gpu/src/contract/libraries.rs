@@ -16,7 +16,7 @@ use crate::host::time::Clock;
 
 /// A [`Driver`] with the libraries that come with CUDA.
 pub trait Libraries: Driver {
-    /// The processes that hold memory of a device; empty if unknown.
+    /// Lists the processes that hold memory of a device. Empty if unknown.
     fn processes(&self, device: usize) -> Vec<Process>;
     /// Returns a monitor's readings of a device. `None` if they come from NVML, which is not part of CUDA.
     fn monitor(&self, _device: usize) -> Option<Gpu> {
@@ -71,8 +71,7 @@ pub trait Libraries: Driver {
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
 
-    /// The same devices as seen by another process: with streams, memory and a clock of its own. `None` if the driver
-    /// does not support it.
+    /// Opens the same devices for another process, with separate streams, memory and clock, if the driver supports it.
     fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Libraries>> {
         None
     }

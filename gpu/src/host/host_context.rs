@@ -178,18 +178,16 @@ impl HostContext {
         ThreadContext::read(|context| context.device.0)
     }
 
-    /// This thread's current stream on a device.
     #[inline]
     pub fn current_stream(machine: MachineId, device: usize) -> StreamId {
         ThreadContext::read(|context| StreamId::current_in(&context.streams, machine, device))
     }
 
-    /// All current streams of this thread.
     pub fn current_streams() -> Streams {
         ThreadContext::read(|context| context.streams.clone())
     }
 
-    /// Makes a stream the current one of its device on this thread until the guard is dropped.
+    /// Makes a stream current until the guard is dropped.
     pub fn enter_stream(key: StreamKey) -> Restore<Streams> {
         let mut streams = HostContext::current_streams();
         streams.retain(|other| other.machine != key.machine || other.id.device != key.id.device);
@@ -199,12 +197,12 @@ impl HostContext {
         streams.enter()
     }
 
-    /// Makes these the current streams of this thread until the guard is dropped.
+    /// Replaces the current streams of this thread until the guard is dropped.
     pub fn enter_streams(streams: Streams) -> Restore<Streams> {
         streams.enter()
     }
 
-    /// The generator that operations draw from by default (`torch.default_generator`).
+    /// `torch.default_generator`
     pub fn default_generator() -> Generator {
         let own = of_entered(|entered| entered.and_then(|entered| entered.generator.clone()));
         own.unwrap_or_else(|| of_current(|host| host.generator.clone()))

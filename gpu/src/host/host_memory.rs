@@ -60,7 +60,6 @@ impl HostMemory {
         *lock(&self.free) = FreeBuffers::default();
     }
 
-    /// A buffer for `asked` bytes, in whole lines.
     fn take(&self, asked: usize) -> Result<Vec<Line>, GpuError> {
         let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();

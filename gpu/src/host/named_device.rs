@@ -17,7 +17,7 @@ impl Device {
         if HostContext::gpus() > 0 { Device::cuda(HostContext::current_device()) } else { Device::Cpu }
     }
 
-    /// Returns an error unless tensors can be created on this device, with PyTorch's reason.
+    /// Returns PyTorch's error unless tensors can be created on this device.
     pub fn check_usable(self) -> Result<(), GpuError> {
         let Device::Cuda { index, machine } = self else { return Ok(()) };
         if machine != HostContext::current_id() {
@@ -32,7 +32,7 @@ impl Device {
         }
     }
 
-    /// Returns an error for a copy from here to a device of another machine: it must go through the host.
+    /// Returns an error for a copy to another machine's device: it must go through the host.
     pub fn check_route(self, to: Device) -> Result<(), GpuError> {
         match (self, to) {
             (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {

@@ -6,8 +6,8 @@
 //! page-locked memory when the copy runs. `Cuda::submit_copy` calls the driver, turns its error into ours, and records
 //! the call.
 //!
-//! Not here: the copies of page-locked memory, which are beside it in `pinned.rs`, and when a copy runs. Next in the
-//! spine: `contract/driver.rs`.
+//! Not here: copies of page-locked memory, in `pinned.rs`, and the time at which a copy runs. Next in the spine:
+//! `contract/driver.rs`.
 
 use super::{Cuda, DeviceMemory, Result};
 use crate::base::lock::lock;

@@ -39,10 +39,8 @@ use crate::host::time::Clock;
 use crate::runtime::allocator::{Allocation, Allocator};
 use crate::runtime::pinned::PinnedCache;
 
-/// The result of a request to a GPU.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// The CUDA devices of a machine.
 pub struct Cuda {
     driver: Box<dyn Libraries>,
     machine: MachineId,
@@ -231,7 +229,7 @@ impl Cuda {
         Ok(())
     }
 
-    /// Calls the driver for a copy of so many bytes, and records it.
+    /// Queues a copy, and records it with its size in bytes.
     fn submit_copy(
         &self,
         stream: StreamId,

@@ -307,7 +307,6 @@ mod tests {
             // With one more row, neighbouring rows begin in the middle of a 16-byte load.
             assert!(pace(profile, F16, false, 4097) < 0.6 * pace(profile, F16, false, 4096));
         });
-        // Other costs dominate small products.
         assert!(pace(&H200, F16, false, 16) < 1.2 * pace(&H200, F32, false, 16));
     }
 

@@ -59,38 +59,35 @@ pub(super) struct EngineState {
     pub(super) free_at: u64,
 }
 
-/// A queue of work, done in order.
 pub(super) struct Queue {
     pub(super) id: StreamId,
-    /// Whether it keeps order with the default stream.
+    /// Whether it is ordered with the default stream.
     pub(super) blocking: bool,
     pub(super) queue: VecDeque<Op>,
     pub(super) head: Head,
-    /// The end of its last work that has run.
     pub(super) ended: u64,
 }
 
-/// The progress of the first piece of work of a queue.
+/// The progress of a queue's first piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// It waits for work in other streams, or there is no work.
+    /// It waits for other streams, or there is no work.
     Waiting,
-    /// An engine may take it, from that time on.
+    /// An engine may take it from this time on.
     Ready(u64),
-    /// It has reached a collective at that time, and other processes may not have.
+    /// It has reached a collective at this time, and other processes may not have.
     Arrived(u64),
-    /// `slices` parts are done, and the next will be at `next`.
+    /// `slices` slices are done. The next is due at `next`.
     Running { start: u64, slices: usize, next: u64 },
 }
 
-/// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
-/// those at the time when it runs.
+/// A piece of work in a stream. It refers to memory by address, and sees the contents at the time when it runs.
 pub(super) struct Op {
     pub(super) id: OpId,
-    /// The earliest time at which it can begin: the host needs time to tell the device.
+    /// The earliest start: a launch takes time to reach the device.
     pub(super) earliest: u64,
     pub(super) duration: u64,
-    /// The engine that runs it; `None` for markers in the stream, which take no time.
+    /// `None` for markers in the stream, which take no time.
     pub(super) engine: Option<usize>,
     pub(super) task: Task,
 }
@@ -353,7 +350,7 @@ impl Queue {
         Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
     }
 
-    /// Whether its work up to and including that piece has run.
+    /// Whether its work up to and including `op` has run.
     pub(super) fn has_run(&self, op: OpId) -> bool {
         self.queue.front().is_none_or(|front| front.id > op)
     }

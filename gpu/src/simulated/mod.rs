@@ -6,12 +6,12 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `schedule.rs`, `engine.rs`, `task.rs`; `together.rs`, where processes wait for each other |
-//! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
-//! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
-//! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
-//! | how data races are found | `races.rs` |
-//! | what a monitor sees | `activity.rs` |
+//! | the order of work | `schedule.rs`, `engine.rs`, `task.rs`; `together.rs`, for processes that wait for each other |
+//! | effects on memory | `execute.rs`, `memory.rs`, `pinned.rs` |
+//! | durations | `cost.rs`, `host_profile.rs`; the cards' figures are in `todevice-figures` |
+//! | the driver's calls | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, for copies that arrive corrupted |
+//! | data races | `races.rs` |
+//! | a monitor's readings | `activity.rs` |
 //!
 //! One thread drives a simulated machine, and each process has a separate simulation. The lock makes calls from several
 //! threads safe, but their order, and so the modelled times, would depend on the operating system's scheduler.

@@ -14,8 +14,8 @@
 //! Several ranks (processes) can meet in a collective, which ends after the last of them has arrived. Then an event is
 //! final only before the `horizon`: the earliest possible end of a collective that another rank may not have reached.
 //!
-//! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. This is the bottom of
-//! the stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
+//! Not here: queuing and executing work, in `engine.rs`, and its duration, in `cost.rs`. This is the bottom of the
+//! stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
 
 use super::engine::{EngineState, Head, Op, Queue, SimulationState};
 use crate::contract::driver::{DriverResult, OpId, StreamId};
@@ -43,7 +43,7 @@ impl SimulationState {
     }
     // ANCHOR_END: run_to_now
 
-    /// Makes the host wait, but only until `done` holds.
+    /// Makes the host wait until `done` holds.
     pub(super) fn wait_until(
         &mut self,
         device: usize,

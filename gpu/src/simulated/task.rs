@@ -1,4 +1,4 @@
-//! Tasks: what the work in a stream does.
+//! The tasks of a stream.
 
 use super::compiled::Compiled;
 use super::convolution::Convolution;
@@ -55,7 +55,7 @@ impl Task {
         if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
     }
 
-    /// The piece of work in another stream that it waits for.
+    /// The work in another stream that it waits for.
     pub(super) fn waits_for(&self) -> Option<(usize, OpId)> {
         match self {
             Task::Wait { stream, op, .. } => Some((*stream, *op)),
@@ -63,8 +63,7 @@ impl Task {
         }
     }
 
-    /// Collectives run side by side: if one kept the others off the link until all its processes arrived, those
-    /// processes might never arrive.
+    /// Collectives run side by side. Otherwise one could block the link that its missing processes need.
     pub(super) fn shares_its_engine(&self) -> bool {
         matches!(self, Task::Collective(_))
     }

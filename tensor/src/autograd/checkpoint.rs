@@ -149,7 +149,7 @@ impl Checkpoint {
     }
 }
 
-/// Makes `pack` take over the saved tensors of this thread until the guard is dropped.
+/// Packs this thread's saved tensors with `pack` until the guard is dropped.
 fn enter_hooks(pack: impl Fn(SavedList) -> SavedTensors + Send + Sync + 'static) -> Restore<CurrentHooks> {
     CurrentHooks(Some(Arc::new(SavedTensorsHooks { pack: Box::new(pack) }))).enter()
 }
@@ -180,7 +180,6 @@ fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[SavedList]) -> Re
     }
 }
 
-/// The state that a computation depends on besides its input.
 struct SavedEnvironment {
     context: FullContext,
     host: Engine,

@@ -29,7 +29,7 @@ use crate::{ops, scope};
 /// The keyword arguments of `Tensor.backward`.
 #[derive(Clone, Debug, Default)]
 pub struct BackwardOptions {
-    /// The gradient with respect to the result itself. The default for a scalar is 1.
+    /// The gradient with respect to the result. The default for a scalar is 1.
     pub gradient: Option<Tensor>,
     /// Keeps the saved tensors, so that backward can run through the same graph again.
     pub retain_graph: bool,
@@ -38,7 +38,7 @@ pub struct BackwardOptions {
 /// The keyword arguments of `torch.autograd.grad`.
 #[derive(Clone, Debug, Default)]
 pub struct GradOptions {
-    /// The gradient with respect to the output itself. The default for a scalar is 1.
+    /// The gradient with respect to the output. The default for a scalar is 1.
     pub grad_output: Option<Tensor>,
     /// Keeps the saved tensors for another backward pass.
     pub retain_graph: bool,

@@ -2,7 +2,7 @@
 //! forward pass; if an input requires grad, the result gets a node with the function, its saved tensors, and an edge to
 //! each input.
 //!
-//! Not here: the nodes, and when they run. Next in the spine: `autograd/graph.rs`.
+//! Not here: nodes and their order. Next in the spine: `autograd/graph.rs`.
 
 use std::array;
 use std::panic::Location;
@@ -221,7 +221,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
 }
 // ANCHOR_END: record
 
-/// Whether operations on these inputs are recorded. An error if an input's history is out of date.
+/// Whether operations on these inputs are recorded. Returns an error if an input's history is out of date.
 fn records(inputs: &[&Tensor]) -> Result<bool> {
     if !is_recording() {
         return Ok(false);

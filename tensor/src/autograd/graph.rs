@@ -212,12 +212,12 @@ enum Remains {
 }
 
 thread_local! {
-    /// While this thread frees something: what is still to be freed. It has no destructor, so that a tensor in another
+    /// The remains still to be freed, while this thread frees some. It has no destructor, so that a tensor in another
     /// thread-local can be dropped when the thread ends.
     static PENDING: RefCell<Option<ManuallyDrop<Vec<Remains>>>> = const { RefCell::new(None) };
 }
 
-/// Frees what a node or a leaf held.
+/// Frees the contents of a node or leaf.
 ///
 /// They may own other nodes and leaves: through an edge, a saved tensor or a gradient, or in a hook's captures.
 /// Those are freed afterwards, one by one from a list, instead of recursively: a chain of a million nodes would

@@ -1,5 +1,5 @@
-//! What a thread does with the operations it runs: the grad mode decides whether they are recorded, and hooks may
-//! replace the tensors that they save. Both are changed for the length of a closure or a guard.
+//! A thread's grad mode decides whether operations are recorded, and its hooks may replace their saved tensors.
+//! Closures and guards change both for a time.
 
 pub(crate) use crate::thread::Mode;
 use crate::thread::{AnyValue, OfThread, Part, Restore, TensorContext};
@@ -59,12 +59,12 @@ pub fn is_inference_mode_enabled() -> bool {
     Mode::current().inference
 }
 
-/// Records nothing while the guard lives (`NoGradGuard`).
+/// Disables recording while the guard lives (`NoGradGuard`).
 pub(super) fn no_grad_guard() -> Restore<Mode> {
     Mode::current().without_grad().enter()
 }
 
-/// The hooks that replace the saved tensors of this thread's operations. `saved.rs` knows their type.
+/// Returns the hooks for this thread's saved tensors. `saved.rs` defines their type.
 pub(super) fn saved_tensors_hooks() -> AnyValue {
     TensorContext::read(|context| context.saved_tensors_hooks.0.clone())
 }

@@ -1,4 +1,4 @@
-//! Saved tensors: where a node keeps what its backward needs, and until when.
+//! Saved tensors: the tensors that a node keeps for its backward, and their lifetime.
 //!
 //! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained. A second
 //! backward then finds `SavedTensors::Freed` at the first node that saved something, and fails with
@@ -8,7 +8,7 @@
 //! Saved-tensor hooks may take the tensors over. Those of a checkpoint (`torch.utils.checkpoint`) keep nothing, and
 //! recompute the tensors when backward needs them.
 //!
-//! Not here: checkpoints, in `checkpoint.rs`, and who asks for saved tensors. Next in the spine: `autograd/engine.rs`.
+//! Not here: checkpoints, in `checkpoint.rs`, and the backward pass. Next in the spine: `autograd/engine.rs`.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl SavedTensor {
         SavedTensor { made_by: Some(made_by), ..SavedTensor::new(Some(tensor)) }
     }
 
-    /// The same without the graph that computed it.
+    /// The same tensor without the graph that computed it.
     pub(super) fn detached(&self) -> SavedTensor {
         let tensor = self.tensor.as_ref().map(|tensor| tensor.detached_from(tensor.place()));
         SavedTensor { tensor, ..self.clone() }
@@ -79,7 +79,7 @@ pub(super) enum SavedTensors {
     Freed,
 }
 
-/// Takes over what the nodes of a thread save (`torch.autograd.graph.saved_tensors_hooks`).
+/// Takes over the tensors that a thread's nodes save (`torch.autograd.graph.saved_tensors_hooks`).
 pub(super) struct SavedTensorsHooks {
     pub(super) pack: Box<dyn Fn(SavedList) -> SavedTensors + Send + Sync>,
 }

@@ -5,8 +5,8 @@ pub use crate::flags::Flags;
 use crate::host_context::HostContext;
 use crate::machine::Machine;
 
-/// Declares the functions that read and set a flag: `enabled, set_enabled: bool;` is `pub fn enabled() -> bool` and
-/// `pub fn set_enabled(enabled: bool)`.
+/// Declares the functions that read and set a flag: `enabled, set_enabled: bool;` declares `pub fn enabled() -> bool`
+/// and `pub fn set_enabled(enabled: bool)`.
 macro_rules! flag_functions {
     ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
         $(#[$doc])*
@@ -22,7 +22,7 @@ macro_rules! flag_functions {
 }
 
 flag_functions! {
-    /// Whether cuDNN is used (default: true).
+    /// Returns whether cuDNN is used (default: true).
     enabled, set_enabled: bool;
     /// Returns whether benchmarking selects the fastest algorithm (default: false).
     ///

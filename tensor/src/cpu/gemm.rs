@@ -385,7 +385,7 @@ mod tests {
                     let b = Matrix { start: b.as_ptr(), strides: [n, 1] };
                     let product =
                         Product { m, n, k, a, b, c: c.as_mut_ptr(), c_stride: n, accumulate: false };
-                    // SAFETY: shapes and strides are those of the slices.
+                    // SAFETY: shapes and strides match the slices.
                     unsafe { threads::run_on(threads, product) };
                     bits(&c)
                 });

@@ -152,8 +152,8 @@ impl NLLLoss {
 
 /// Implements `Loss`, `Module` and `Display` for a loss, from its `forward` and its buffers.
 ///
-/// `forward` is also an inherent method, so that it works without the prelude, and because it takes precedence over the
-/// one of `Module`, which takes no target.
+/// As an inherent method, `forward` needs no prelude and takes precedence over `Module::forward`, which takes no
+/// target.
 macro_rules! impl_loss {
     ($($Loss:ident {
         forward: |$loss:ident, $input:ident, $target:ident| $computed:expr,

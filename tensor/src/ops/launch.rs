@@ -1,4 +1,4 @@
-//! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
+//! Launches: turns an operation's tensors into a kernel's arguments, and runs the kernel on their device.
 //!
 //! On a GPU a launch has a grid and a [`Work`]. The grid follows from the kernel's geometry and the size of the first
 //! output: one thread per element, in blocks of 256; one warp or block per result; or one block per row; and at most
@@ -8,7 +8,7 @@
 //! divided by the share of the processors that the grid fills. No kernel is shorter than an empty one; the host's time
 //! for the launch comes on top. An NVIDIA GPU ignores the work.
 //!
-//! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
+//! Not here: the host's access to tensors' memory, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
 use smallvec::SmallVec;
 

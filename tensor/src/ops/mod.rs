@@ -1,6 +1,6 @@
-//! Where operations begin. There is one folder per family: its `mod.rs` holds an operation's checks, its computation
-//! and its gradient; its `kernels.rs` declares the kernels for the host and for devices (see `row.rs`), unless they
-//! stand beside the operation. Their CUDA C++ is in `kernels/`, in the file named after the family.
+//! The entry points of operations. Each family has a folder: `mod.rs` holds an operation's checks, computation and
+//! gradient, and `kernels.rs` declares the kernels for the host and for devices (see `row.rs`), unless they are in the
+//! operation's file. Their CUDA C++ is in `kernels/`, in the file named after the family.
 //!
 //! An operation begins in one of three functions: [`call`], [`apply`] if it has a gradient, and [`update`] if it
 //! writes to a tensor. Each of them calls [`enter`]. A user's own function goes through a fourth, [`Function::apply`],
@@ -47,18 +47,15 @@ pub(crate) use crate::operation::{
 };
 use crate::tensor::Tensor;
 
-/// The source of the values that an operation writes to a tensor.
 pub(crate) enum NewValues<'v> {
-    /// Computed from the old values and from others. `anew` computes them from a copy of the old values, for autograd:
-    /// the graph never holds a tensor that was overwritten.
+    /// Computed from the old values and from `others`. For autograd, `anew` computes them from a copy of the old
+    /// values, because the graph never holds an overwritten tensor.
     FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
-    /// Independent of the old values, whose gradient is therefore 0. They come from `source`, on any device, or from no
-    /// tensor at all.
+    /// Independent of the old values, whose gradient is 0. They come from `source`, on any device, or from no tensor.
     Instead { source: Option<&'v Tensor> },
-    /// A single number for every element, so writing one place twice does no harm.
+    /// One number for every element, so elements may share memory.
     Constant,
-    /// Written one after another: where several elements share a place, the last one wins. Autograd does not track
-    /// that.
+    /// Written in order, so the last of several elements that share memory wins. Autograd does not track this.
     InTurn { source: &'v Tensor },
 }
 
@@ -88,7 +85,7 @@ pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Ten
     })
 }
 
-/// Runs an operation that writes to `target`; `in_place` does the writing.
+/// Runs an operation that writes to `target` through `in_place`.
 #[track_caller]
 pub(crate) fn update(
     operation: &'static Operation,
@@ -100,7 +97,7 @@ pub(crate) fn update(
     update_by(operation, target, values, &mut || in_place.take().map_or(Ok(()), |in_place| in_place()))
 }
 
-/// The non-generic part of [`update`], compiled once. Calls `in_place` at most once.
+/// The non-generic part of [`update`]. Calls `in_place` at most once.
 #[track_caller]
 fn update_by(
     operation: &'static Operation,
@@ -116,7 +113,7 @@ fn update_by(
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
     let _scope = enter(operation, &operands)?;
-    // Any device may read a number on the host, but not write to it.
+    // Any device may read a 0-dim tensor on the host, but not write to it.
     let is_elsewhere = |operand: &&Tensor| operand.device() != target.device() && operand.is_cuda();
     if let Some(i) = operands.iter().position(is_elsewhere) {
         return Err(mismatch(operation.name, None, &operands, [0, i]));
@@ -149,14 +146,15 @@ fn update_by(
     Ok(target.clone())
 }
 
-/// The error of a failed in-place operation. If the target must not be written to, PyTorch reports that first.
+/// Returns the error of a failed in-place operation. As in PyTorch, a target that must not be written to comes first.
 #[track_caller]
 pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
     let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
     of_target.err().unwrap_or_else(|| error.into())
 }
 
-/// Whether autograd records a write to `target` that depends on `inputs`. Errors if `target` must not be written to.
+/// Whether autograd records a write to `target` that depends on `inputs`. Returns an error if `target` must not be
+/// written to.
 fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(AutogradError::InferenceInPlace.into());

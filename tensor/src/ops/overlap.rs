@@ -6,7 +6,7 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 impl NewValues<'_> {
-    /// Refuses a write that would overwrite a new value, or a value that has yet to be read.
+    /// Refuses a write that would overwrite a new value, or a value still to be read.
     pub(super) fn check_overlap(&self, target: &Tensor) -> Result<()> {
         match self {
             NewValues::Constant | NewValues::InTurn { .. } => Ok(()),
@@ -23,7 +23,7 @@ impl NewValues<'_> {
     }
 }
 
-/// Refuses a target in which several elements share one place in memory.
+/// Refuses a target whose elements share memory.
 pub(super) fn check_target(target: &Tensor) -> Result<()> {
     match target.layout().overlaps_itself() {
         true => Err(TensorError::WriteOverlap.into()),

@@ -11,7 +11,6 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    // Copies elements unchanged, from any layout to any other.
     pub(in crate::ops) static COPY: Row = row! {
         name: "copy", types: each, geometry: Elements, cost: Cheap,
         parameters: [In(T), Out(T)],
@@ -22,7 +21,7 @@ rows! {
             map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
         },
     };
-    // Fills with the integer, or, in a floating-point tensor, with the float.
+    // Fills with the float in floating-point tensors, with the integer in others.
     static FILL: Row = row! {
         name: "fill", types: each, geometry: Elements, cost: Cheap,
         parameters: [Out(T), Int, Float],

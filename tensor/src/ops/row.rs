@@ -24,9 +24,9 @@
 //! | `halves` | both half types via f32, where f32 has no such kernel |
 //! | `sums` | f32, f64, i64, and both half types via f32 |
 //! | `integers` | i64, i32, u8 |
-//! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
-//! | `each_float` | every floating-point dtype by itself |
-//! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `each` | every dtype separately: nothing is computed, or the twin handles half types |
+//! | `each_float` | every floating-point dtype separately |
+//! | `[f32 bf16]` | the listed dtypes, separately |
 //! | `mixed` | every floating-point dtype for both `X` and `W`, or a half type for `X` with f32 for `W` |
 //! | `none` | one kernel, with no dtype in its name |
 //!
@@ -65,20 +65,19 @@ impl Row {
     }
 }
 
-/// An operation that is a single kernel: a comparison, or a gradient with its own kernel.
+/// An operation of a single kernel, such as a comparison or a gradient.
 pub(crate) struct FusedOp {
     pub(crate) operation: Operation,
     pub(crate) kernel: Row,
 }
 
 impl FusedOp {
-    /// An operation with the kernel's name.
     pub(crate) const fn new(kernel: Row) -> FusedOp {
         FusedOp { operation: Operation::new(kernel.name), kernel }
     }
 }
 
-/// Lists the rows of a module as `ROWS`, for the registry. The rows themselves are plain statics.
+/// Declares statics, and lists them as the module's `ROWS` for the registry.
 ///
 /// `rows! { static ADD: Row = …; }` is `static ADD: Row = …;` and `pub(in crate::ops) const ROWS: &[&Row] = &[&ADD];`.
 macro_rules! rows {
@@ -89,8 +88,7 @@ macro_rules! rows {
     };
 }
 
-/// Lists operations, each with a kernel, in `ROWS` and `OPERATIONS` for the registry. The operations themselves are plain
-/// statics.
+/// Declares operations with a kernel as statics, and lists them in `ROWS` and `OPERATIONS` for the registry.
 macro_rules! table {
     ($($vis:vis static $NAME:ident: $Op:ident = $op:expr;)+) => {
         $($vis static $NAME: $Op = $op;)+
@@ -100,8 +98,7 @@ macro_rules! table {
     };
 }
 
-/// Declares a block of integers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
-/// the same name and fields.
+/// Declares a struct of integers, a single kernel parameter: `Block(Name)` in its row. CUDA C++ has the same struct.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
         $(#[$meta])*
@@ -126,7 +123,7 @@ macro_rules! block {
 /// }
 /// ```
 ///
-/// is
+/// expands to
 ///
 /// ```text
 /// Row {
@@ -152,8 +149,8 @@ macro_rules! block {
 /// }
 /// ```
 ///
-/// A row with `element` is elementwise: `parameters`, `geometry` and `twin` follow from its function. So is one with
-/// `elements`, whose function maps a slice of the input to one of the output.
+/// Rows with `element` or `elements` are elementwise: `parameters`, `geometry` and `twin` follow from the function.
+/// With `elements`, the function maps an input slice to an output slice.
 macro_rules! row {
     {
         name: $name:literal, $(refused_as: $refused_as:literal,)? types: $types:tt, cost: $cost:ident,
@@ -186,7 +183,7 @@ macro_rules! row {
         }
     };
 
-    // The dtypes that a name stands for: those with a twin of their own, and those that run the f32 twin.
+    // The dtypes of a name: first those with a separate twin, then those that use the f32 twin.
     (@types numbers $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64 i64 i32 u8] [f16 bf16] $kernel) };
     (@types floats $kernel:tt) => { $crate::ops::row::row!(@kernels [f32 f64] [f16 bf16] $kernel) };
     (@types halves $kernel:tt) => {
@@ -289,7 +286,7 @@ macro_rules! row {
     (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
 }
 
-/// The kernels of a row of `halves`, whose f32 kernel is never launched.
+/// Returns the kernels of a row of `halves`: its f32 kernel is never launched.
 pub(crate) const fn without_f32(kernels: &'static [&'static KernelDef]) -> &'static [&'static KernelDef] {
     match kernels {
         [_, halves @ ..] => halves,
@@ -297,7 +294,7 @@ pub(crate) const fn without_f32(kernels: &'static [&'static KernelDef]) -> &'sta
     }
 }
 
-/// The dtypes that identify a kernel in a row of `mixed` types: one if both are equal.
+/// Returns the dtypes that identify a kernel of `mixed` types: one if both are equal.
 pub(crate) const fn mixed_types<X: Element, W: Element>() -> &'static [DType] {
     match (X::DTYPE, W::DTYPE) {
         (DType::F16, DType::F32) => &[DType::F16, DType::F32],
@@ -309,7 +306,6 @@ pub(crate) const fn mixed_types<X: Element, W: Element>() -> &'static [DType] {
     }
 }
 
-/// The dtypes of rows, by name.
 #[allow(non_camel_case_types)]
 pub(crate) mod types {
     pub(crate) use half::{bf16, f16};

@@ -1,11 +1,11 @@
-//! `to`, and the copies between devices that it and `copy_` make.
+//! `to`, and the copies between devices for `to` and `copy_`.
 //!
 //! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes and no
-//! copy is asked for. Otherwise it is an operation with a gradient, `ToDevice`. It allocates the result on the device,
+//! copy is requested. Otherwise it is an operation with a gradient, `ToDevice`. It allocates the result on the device,
 //! then calls `upload`, `download` or `copy_peer` of the machine's `Cuda`, which queues the copy.
 //!
-//! Not here: conversion to another dtype (`to_dtype` in `elementwise/convert.rs`), the stream, and the call of the driver.
-//! Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
+//! Not here: conversion to another dtype (`to_dtype` in `elementwise/convert.rs`), the stream, and the call of the
+//! driver. Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
@@ -22,18 +22,18 @@ operations! {
     static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
-/// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
+/// The destination of [`Tensor::to`]: a device, a dtype, or both. A default changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
-    /// The device to move to.
+    /// The device to copy to.
     pub device: Option<Device>,
     /// The dtype to convert to.
     pub dtype: Option<DType>,
-    /// Copies even when nothing changes.
+    /// Whether to copy even if nothing changes.
     pub copy: bool,
-    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory.
-    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
+    /// Whether to skip the wait for copies that the GPU makes alone: from pinned memory ([`Tensor::pin_memory`]) to the
+    /// GPU, and from the GPU to the host, where the result is in pinned memory. Before the next synchronization, do not
+    /// write to the source or read the result.
     pub non_blocking: bool,
 }
 
@@ -104,7 +104,7 @@ impl From<(Device, DType)> for ToOptions {
     }
 }
 
-/// `to` with another device, as an operation.
+/// The operation of `to` with another device.
 struct ToDevice {
     from: Device,
     to: Device,
@@ -126,7 +126,7 @@ impl Function<1> for ToDevice {
     }
 }
 
-/// The tensor on the host, or the tensor itself if it is already there. Autograd does not see it.
+/// The tensor on the host, or the tensor itself if it is already there. Autograd does not record it.
 pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
     if x.is_cuda() { copy_to(x, Device::Cpu, false) } else { Ok(x.clone()) }
 }

@@ -52,7 +52,7 @@ impl Default for AdamWOptions {
     }
 }
 
-/// The options of Adam or AdamW. The two differ only in what weight decay does.
+/// The options of Adam or AdamW, which differ only in their weight decay.
 trait AdamVariant: Copy {
     const NAME: &'static str;
     /// Whether weight decay shrinks the parameter instead of adding to the gradient.
@@ -133,7 +133,7 @@ impl<V: AdamVariant> GroupOptions<3> for V {
         for choice in ["amsgrad", "maximize", "differentiable"] {
             check_choice::<V, 3>(saved, choice)?;
         }
-        // AdamW has it whatever the state says, as in PyTorch.
+        // AdamW ignores the state's value, as in PyTorch.
         if !V::DECOUPLED {
             check_choice::<V, 3>(saved, "decoupled_weight_decay")?;
         }

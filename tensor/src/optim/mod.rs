@@ -82,7 +82,7 @@ pub trait Optimizer {
     fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()>;
 }
 
-/// The methods that are the same for every optimizer with `groups`.
+/// The methods that all optimizers with `groups` share.
 macro_rules! impl_optimizer_by_groups {
     () => {
         #[track_caller]

@@ -128,7 +128,6 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
-/// Returns an error unless the value is a fraction.
 pub fn check_fraction(fraction: f64) -> Result<(), String> {
     match (0.0..=1.0).contains(&fraction) {
         true => Ok(()),
@@ -136,7 +135,6 @@ pub fn check_fraction(fraction: f64) -> Result<(), String> {
     }
 }
 
-/// Splits the options at commas, except within the brackets of a list.
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {

@@ -176,7 +176,7 @@ fn a_stream_never_gets_memory_of_another() {
     each_case([(1, pointers[0]), (0, pointers[1]), (2, pointers[2])], |(number, pointer)| {
         assert_eq!(allocator.malloc(&driver, 4096, on(number), place).unwrap().pointer, pointer);
     });
-    // Stream 0 has no block of 4 MiB, but the streams that follow it in the pool may.
+    // Stream 0 has no block of 4 MiB. The next stream in the pool has one.
     let large = allocator.malloc(&driver, 4 << 20, on(1), place).unwrap();
     allocator.free(&driver, large);
     assert_ne!(allocator.malloc(&driver, 4 << 20, on(0), place).unwrap().pointer, large.pointer);

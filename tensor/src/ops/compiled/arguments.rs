@@ -90,7 +90,7 @@ impl Dim3 {
     }
 }
 
-/// A size that no device launches becomes 0, which none launches either.
+/// A size outside u32 becomes 0, which no device launches.
 macro_rules! impl_dim3_from {
     ($($Int:ident)+) => {
         $(impl From<$Int> for Dim3 {

@@ -45,7 +45,7 @@ impl Function<1> for Activated {
     }
 }
 
-/// Lists activations in `ROWS` and `OPERATIONS`, each with its backward. They themselves are plain statics.
+/// Declares activations as statics, and lists them with their backwards in `ROWS` and `OPERATIONS`.
 macro_rules! activations {
     ($(static $NAME:ident: Activation = $activation:expr;)+) => {
         $(static $NAME: Activation = $activation;)+
@@ -130,7 +130,7 @@ activations! {
             },
         }),
     };
-    // A division, as in PyTorch: far below 0 it is already −0 where the product with the sigmoid is not.
+    // PyTorch divides, too. Far below 0 the quotient is −0 before the product with the sigmoid is.
     static SILU: Activation = Activation {
         operation: Operation::new("silu").node("SiluBackward0"),
         kernel: row! {

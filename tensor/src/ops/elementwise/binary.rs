@@ -28,7 +28,6 @@ pub(super) struct Binary {
 type Gradients = fn(&Saved<2>, &Tensor) -> Result<[Option<Tensor>; 2]>;
 
 impl Binary {
-    /// The dtype of the result.
     pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
         if let Some(check) = self.check_bools {
             let b = match b {
@@ -166,7 +165,7 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
 
 /// Declares operations with their methods, and lists them in `ROWS` and `OPERATIONS`.
 ///
-/// `fn add, add_ => static ADD: Binary = …;` is the static, and
+/// `fn add, add_ => static ADD: Binary = …;` declares the static and
 ///
 /// ```text
 /// impl Tensor {
@@ -197,7 +196,7 @@ macro_rules! binary {
 }
 
 binary! {
-    /// `self + other`.
+    /// Computes `self + other`.
     fn add, add_ => static ADD: Binary = Binary {
         operation: Operation::new("add").node("AddBackward0"),
         kernel: row! { name: "add", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.plus(b) } },
@@ -210,7 +209,7 @@ binary! {
             Ok([0, 1].map(|input| saved.needs_input_grad(input).then(|| grad.clone())))
         },
     };
-    /// `self - other`.
+    /// Computes `self - other`.
     fn sub, sub_ => static SUB: Binary = Binary {
         operation: Operation::new("sub").node("SubBackward0"),
         kernel: row! { name: "sub", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.minus(b) } },
@@ -230,7 +229,7 @@ binary! {
             ])
         },
     };
-    /// `self * other`.
+    /// Computes `self * other`.
     fn mul, mul_ => static MUL: Binary = Binary {
         operation: Operation::new("mul").node("MulBackward0"),
         kernel: row! { name: "mul", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.times(b) } },
@@ -247,7 +246,7 @@ binary! {
             Ok([b.map(|b| grad.mul(&b)).transpose()?, a.map(|a| grad.mul(&a)).transpose()?])
         },
     };
-    /// `self / other`; a float for integers, too.
+    /// Computes `self / other`. Integers give floats.
     fn div, div_ => static DIV: Binary = Binary {
         operation: Operation::new("div").node("DivBackward0"),
         kernel: row! { name: "div", types: floats, cost: Costly, element: |a: T, b: T| -> T { a / b } },
@@ -269,7 +268,7 @@ binary! {
             ])
         },
     };
-    /// The larger of the two; NaN if either is.
+    /// Returns the larger of two elements, NaN if either is NaN.
     fn maximum, maximum_ => static MAXIMUM: Binary = Binary {
         operation: Operation::new("maximum").node("MaximumBackward0"),
         kernel: row! { name: "maximum", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.larger(b) } },
@@ -280,7 +279,7 @@ binary! {
         save: |ctx, operands| ctx.save_for_backward(operands),
         gradients: |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
     };
-    /// The smaller of the two; NaN if either is.
+    /// Returns the smaller of two elements, NaN if either is NaN.
     fn minimum, minimum_ => static MINIMUM: Binary = Binary {
         operation: Operation::new("minimum").node("MinimumBackward0"),
         kernel: row! { name: "minimum", types: numbers, cost: Cheap, element: |a: T, b: T| -> T { a.smaller(b) } },

@@ -25,7 +25,7 @@ fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<T
 
 /// Declares comparisons with their methods.
 ///
-/// `fn eq => static EQ: FusedOp = …;` is the static, and
+/// `fn eq => static EQ: FusedOp = …;` declares the static and
 /// `impl Tensor { pub fn eq(&self, other: impl Into<Operand>) -> Result<Tensor> { compare(&EQ, self, other.into()) } }`.
 macro_rules! compare {
     ($($(#[$doc:meta])* fn $name:ident => static $NAME:ident: FusedOp = $op:expr;)*) => {
@@ -44,32 +44,32 @@ macro_rules! compare {
 }
 
 compare! {
-    /// `self == other`, element by element.
+    /// Compares `self == other` element by element.
     fn eq => static EQ: FusedOp = FusedOp::new(row! {
         name: "eq", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a == b) as u8 },
     });
-    /// `self != other`. NaN differs from everything, itself included.
+    /// Compares `self != other`. NaN differs from everything, even from NaN.
     fn ne => static NE: FusedOp = FusedOp::new(row! {
         name: "ne", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a != b) as u8 },
     });
-    /// `self < other`.
+    /// Compares `self < other`.
     fn lt => static LT: FusedOp = FusedOp::new(row! {
         name: "lt", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a < b) as u8 },
     });
-    /// `self <= other`.
+    /// Compares `self <= other`.
     fn le => static LE: FusedOp = FusedOp::new(row! {
         name: "le", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a <= b) as u8 },
     });
-    /// `self > other`.
+    /// Compares `self > other`.
     fn gt => static GT: FusedOp = FusedOp::new(row! {
         name: "gt", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a > b) as u8 },
     });
-    /// `self >= other`.
+    /// Compares `self >= other`.
     fn ge => static GE: FusedOp = FusedOp::new(row! {
         name: "ge", types: numbers, cost: Cheap,
         element: |a: T, b: T| -> u8 { (a >= b) as u8 },

@@ -1,5 +1,3 @@
-//! Conversion between dtypes.
-
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
@@ -74,13 +72,11 @@ impl Convert<u8> for f64 {
 }
 
 rows! {
-    // Everything but 0 is true.
     static TRUTH: Row = row! {
         name: "truth", types: numbers, cost: Cheap,
         element: |x: T| -> u8 { (x != (0 as T)) as u8 },
     };
-    // A half type is converted to other types as f32, and other types to it likewise: as in PyTorch, an f64 is rounded
-    // twice.
+    // Conversions from and to half types go through f32. As in PyTorch, an f64 is therefore rounded twice.
     static CAST: Row = Row {
         name: "cast",
         refused_as: "cast",
@@ -141,12 +137,12 @@ static I64_TO_F32: KernelDef = direct::<i64, f32>();
 static I32_TO_F32: KernelDef = direct::<i32, f32>();
 static U8_TO_F32: KernelDef = direct::<u8, f32>();
 
-/// A conversion between types that the host computes in.
+/// Returns a conversion between types that the host computes in.
 const fn direct<From: Memory + Convert<To>, To: Memory>() -> KernelDef {
     kernel::<From, To>(direct_twin::<(From, To)>, None)
 }
 
-/// A conversion from or to a half type, by the conversion `of_f32`.
+/// Returns a conversion from or to a half type, through the conversion `of_f32`.
 const fn via_f32<From: Element, To: Element>(of_f32: &'static KernelDef) -> KernelDef {
     kernel::<From, To>(by_way_of_f32, Some(of_f32))
 }
@@ -167,7 +163,7 @@ const fn kernel<From: Element, To: Element>(
     }
 }
 
-/// A pair of types, of which the first can be converted to the second.
+/// A pair of types with a conversion from the first to the second.
 trait Conversion {
     type From: Memory + Convert<Self::To>;
     type To: Memory;
@@ -204,7 +200,7 @@ impl Tensor {
     }
 }
 
-/// `to` with another dtype, as an operation.
+/// The operation of `to` with another dtype.
 struct ToDtype {
     dtype: DType,
 }

@@ -1,4 +1,4 @@
-//! How an operation of a single kernel is run as a gradient.
+//! Single-kernel operations as gradients.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,6 @@ use crate::ops::shape::check_fits;
 use crate::tensor::Tensor;
 
 impl FusedOp {
-    /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
     }

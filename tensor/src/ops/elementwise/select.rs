@@ -137,7 +137,7 @@ rows! {
         name: "where", types: each, cost: Cheap,
         element: |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } },
     };
-    // The comparisons are written so that a NaN element stays NaN.
+    // A NaN element fails both comparisons and stays NaN.
     static CLAMP: Row = row! {
         name: "clamp", types: numbers, cost: Cheap,
         element: |x: T, low: T, high: T| -> T {

@@ -6,7 +6,8 @@
 //! the same four, but f16 and bf16 use the f32 kernel between two conversions: CUDA's kernel converts each element as
 //! it loads and stores it, and the twin converts blocks of them (`cpu/half.rs`).
 //!
-//! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
+//! `Saves` names the tensor saved for backward: `relu` saves its output, and its gradient is one kernel,
+//! `relu_backward`.
 //!
 //! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine:
 //! `base/kernel.rs` of `todevice-gpu`.
@@ -126,7 +127,7 @@ fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
 
 /// Declares operations with their methods, and lists them in `ROWS` and `OPERATIONS`.
 ///
-/// `fn relu, relu_ => static RELU: Unary = …;` is the static, and
+/// `fn relu, relu_ => static RELU: Unary = …;` declares the static and
 ///
 /// ```text
 /// impl Tensor {

@@ -11,13 +11,11 @@ use crate::ops::plain::{dense, reshaped};
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// Adds to a sum: integers wrap around, as in every other operation, and every sum of half types is rounded, because it
-/// is stored between additions.
+/// Adds to a sum. Integers wrap around. A sum of half types is rounded after each addition, because it is stored.
 fn accumulate<T: Memory<Math: Number>>(sum: &mut T, value: T) {
     *sum = T::narrow(sum.widen().plus(value.widen()));
 }
 
-/// The indices as positions in a dimension of `size` entries.
 fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) -> Result<Vec<usize>> {
     let mut positions = reserve(indices.len())?;
     for index in indices {
@@ -47,12 +45,11 @@ impl DimSplit {
 }
 
 rows! {
-    // The Euclidean remainder of an index: at least 0 and less than the size.
     pub(super) static REMAINDER: Row = row! {
         name: "remainder", types: [i64], cost: Cheap,
         element: |index: T, size: T| -> T { index.rem_euclid(size) },
     };
-    // These take a tensor, an index tensor, and the dimension along which they select.
+    // Inputs, indices, output, and the dimension of the selection.
     static INDEX_SELECT: Row = row! {
         name: "index_select", types: each, geometry: Indexed, cost: Cheap,
         parameters: [In(T), In(i64), Out(T), Int],

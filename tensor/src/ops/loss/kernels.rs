@@ -17,7 +17,7 @@ use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
 
 rows! {
-    // These take scores or gradients, targets, class weights, and the options.
+    // Inputs: scores or gradients, targets, class weights.
     static NLL_LOSS: Row = row! {
         name: "nll_loss", refused_as: "nll_loss_out_frame", types: floats, geometry: Rows, cost: Cheap,
         parameters: [In(T), In(i64), In(T), Out(T), Int, Int],

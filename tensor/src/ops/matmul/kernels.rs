@@ -117,7 +117,7 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
 }
 
 rows! {
-    // Integer products, which no library has.
+    // cuBLAS has no such integer products.
     static MM: Row = row! {
         name: "mm", refused_as: "addmm_impl_cpu_", types: integers, geometry: Indexed, cost: Costly,
         parameters: [In(T), In(T), Out(T), Int],
@@ -181,7 +181,7 @@ fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);
 }
 
-/// Integers wrap around, as in every other operation.
+/// Integers wrap around.
 fn integers<T: Number + Default>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     for (row, out) in c.chunks_mut(gemm.n.max(1)).enumerate() {
         if !gemm.accumulate {

@@ -38,7 +38,7 @@ operations! {
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
         .autocast(CastPolicy::LowerPrecision);
-    // Views that give a product its sizes. PyTorch has a node for this too, a different one for each kind of product.
+    // Views to a product's sizes. In PyTorch they have a node for each kind of product.
     static MV: Operation = Operation::new("view").node("MvBackward0");
     static SQUEEZE: Operation = Operation::new("view").node("SqueezeBackward4");
 }

@@ -149,8 +149,8 @@ fn run_step<T: Float, S: Copy + Sync, const W: usize>(
     Ok(())
 }
 
-/// Adam (Kingma and Ba), with PyTorch's rounding:
-/// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
+/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and
+/// `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();

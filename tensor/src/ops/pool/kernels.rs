@@ -22,7 +22,7 @@ use crate::ops::row::{Row, block, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // The blocks describe the windows down the planes, then those across.
+    // The blocks describe the windows down the planes, then across.
     static MAX_POOL2D: Row = row! {
         name: "max_pool2d", types: each, geometry: Indexed, cost: Cheap,
         parameters: [In(T), Out(T), Out(i32), Block(Windows), Block(Windows)],

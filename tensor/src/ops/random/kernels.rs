@@ -55,7 +55,7 @@ impl Uniform for f64 {
 }
 
 rows! {
-    // These take the seed and a position in its sequence, then two numbers from the caller.
+    // The integers are the seed and a position in its sequence. Two numbers from the caller follow.
     static UNIFORM: Row = row! {
         name: "uniform", refused_as: "check_uniform_bounds",
         types: each_float, geometry: Elements, cost: Costly,

@@ -60,7 +60,7 @@ impl<T: Identities> Monoid for Smallest<T> {
     }
 }
 
-/// The identities of the three monoids.
+/// The identities of the three reductions.
 pub(super) trait Identities: Number + PartialOrd + Pod + Element {
     const ZERO: Self;
     const LOWEST: Self;
@@ -129,7 +129,7 @@ pub(super) const AMAX: ReductionKernels = ReductionKernels { rows: &AMAX_OF_ROWS
 pub(super) const AMIN: ReductionKernels = ReductionKernels { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
 
 rows! {
-    // The integer is the length of a row. Smaller integers are summed as i64.
+    // The integer is the length of a row. Integers below i64 are summed as i64.
     static SUM_OF_ROWS: Row = row! {
         name: "sum", types: sums, geometry: Rows, cost: Cheap,
         parameters: [In(T), Out(T), Int],
