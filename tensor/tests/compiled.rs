@@ -9,7 +9,7 @@ use todevice::prelude::*;
 use todevice::{Machine, RaceCheck, cuda};
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelSource, Passed};
 use todevice_gpu::contract::driver::{DriverError, DriverResult};
-use todevice_gpu::contract::interpreter::{Cost, InterpretedKernel, KernelInterpreter, Region};
+use todevice_gpu::contract::interpreter::{InterpretedKernel, KernelInterpreter, Region, RunCost};
 
 const TEXT: &str = r#"
 // y = scale · x²
@@ -57,7 +57,7 @@ impl InterpretedKernel for ScaledSquare {
         (is_empty || launch.threads() > 1024).then(|| format!("{} threads a block", launch.threads()))
     }
 
-    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost> {
+    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<RunCost> {
         let [Passed::Memory { pointer: x, .. }, Passed::Memory { pointer: y, .. }, n, scale] =
             launch.arguments[..]
         else {
@@ -72,7 +72,7 @@ impl InterpretedKernel for ScaledSquare {
             let value = f32::from_le_bytes(four(memory, x.0 + 4 * i)?.try_into().unwrap());
             four(memory, y.0 + 4 * i)?.copy_from_slice(&(scale * (value * value)).to_le_bytes());
         }
-        Ok(Cost { nanoseconds: 1000 + n as u64, bytes: 8 * n as u64 })
+        Ok(RunCost { nanoseconds: 1000 + n as u64, bytes: 8 * n as u64 })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::each_case::each_case;
 use todevice::monitor::{self, Link};
 use todevice::parallel::DataParallel;
 use todevice::prelude::*;
-use todevice::trace::{CopyKind, EventKind, Trace, Work};
+use todevice::trace::{CopyKind, EventKind, Trace, TracedWork};
 use todevice::{GpuError, GpuSpec, Machine, RaceCheck, ToOptions, cuda, distributed};
 
 fn machine(gpus: &str) -> Machine {
@@ -137,13 +137,13 @@ fn how_cards_are_connected_is_a_matter_of_the_profile() -> Result<()> {
 // Copies.
 
 /// The device-to-device copies in a recording.
-fn peer_copies(trace: &Trace) -> Vec<&Work> {
-    let is_peer = |work: &&Work| matches!(work.call.kind, EventKind::Copy { kind: CopyKind::Peer, .. });
+fn peer_copies(trace: &Trace) -> Vec<&TracedWork> {
+    let is_peer = |work: &&TracedWork| matches!(work.call.kind, EventKind::Copy { kind: CopyKind::Peer, .. });
     trace.work.iter().filter(is_peer).collect()
 }
 
 /// The time from the start of the first to the end of the last piece of work, in nanoseconds.
-fn time(work: &[&Work]) -> u64 {
+fn time(work: &[&TracedWork]) -> u64 {
     work[work.len() - 1].span.end - work[0].span.start
 }
 
@@ -164,7 +164,7 @@ fn a_peer_copy_is_faster_than_one_by_hand_through_the_host() -> Result<()> {
             assert_eq!((y?.sum()?.item()?, z?.sum()?.item()?), (elements as f64, elements as f64));
             Ok::<_, Error>((by_driver, by_hand))
         })?;
-        let by_hand: Vec<&Work> = by_hand.work.iter().collect();
+        let by_hand: Vec<&TracedWork> = by_hand.work.iter().collect();
         let copies = peer_copies(&by_driver);
         match gpus {
             // No peer access: the driver does what a program would do by hand, down and up, but without waiting in
@@ -205,7 +205,7 @@ fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
             let (sum, after) = result?;
             assert_eq!((sum.max()?.item()?, after), (1024.0, before), "{gpus}: nobody waited on the host");
             let of = |name: &str, gpu: usize| {
-                let is = |work: &&Work| work.call.kind.name() == name && work.span.stream.device == gpu;
+                let is = |work: &&TracedWork| work.call.kind.name() == name && work.span.stream.device == gpu;
                 trace.work.iter().find(is).unwrap_or_else(|| panic!("{name} {gpu}: {trace:?}")).span
             };
             let copies = peer_copies(&trace);
@@ -233,7 +233,7 @@ fn two_gpus_work_at_once_and_the_host_asks_one_after_the_other() -> Result<()> {
         cuda::device(1, || cuda::synchronize())??;
         let (_, trace) = machine.profile(|| [a.matmul(&a), b.matmul(&b)]);
         let [first, second] = &trace.work[..] else { panic!("{trace:?}") };
-        let length = |work: &Work| work.span.end - work.span.start;
+        let length = |work: &TracedWork| work.span.end - work.span.start;
         assert_eq!([first, second].map(|work| work.span.stream.device), [0, 1]);
         assert_eq!(length(first), length(second));
         assert!(first.call.end <= second.call.begin, "one launch after the other");

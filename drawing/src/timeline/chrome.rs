@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use todevice_gpu::base::sort;
 use todevice_gpu::contract::driver::{Engine, Span};
-use todevice_gpu::contract::events::{Call, EventKind, Range, Work};
+use todevice_gpu::contract::events::{Call, EventKind, Range, TracedWork};
 
 use super::Timeline;
 use super::lanes::{ENGINES, HOST, VERSION};
@@ -27,14 +27,15 @@ impl Timeline<'_> {
         for (device, name) in self.trace.devices.iter().enumerate() {
             rows.push(metadata("process_name", device + 1, 0, &format!("cuda:{device} {name}")));
             for engine in ENGINES {
-                let worked = |work: &Work| work.span.stream.device == device && work.span.engine == engine;
+                let worked =
+                    |work: &TracedWork| work.span.stream.device == device && work.span.engine == engine;
                 if self.trace.work.iter().any(worked) {
                     rows.push(metadata("thread_name", device + 1, engine as usize, name_of(engine)));
                 }
             }
         }
         rows.extend(self.host_rows());
-        for (number, Work { span, call }) in self.trace.work.iter().enumerate() {
+        for (number, TracedWork { span, call }) in self.trace.work.iter().enumerate() {
             rows.push(self.device_row(span, call));
             rows.push(arrow(number, span, call));
         }

@@ -2,7 +2,7 @@
 
 use todevice_gpu::base::sort;
 use todevice_gpu::contract::driver::Engine;
-use todevice_gpu::contract::events::{Call, CopyKind, EventKind, Range, Trace, Work};
+use todevice_gpu::contract::events::{Call, CopyKind, EventKind, Range, Trace, TracedWork};
 use todevice_gpu::host::scope::Place;
 
 use super::lanes::ENGINES;
@@ -112,7 +112,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
             let all = trace.work.iter().enumerate();
             let worked =
                 all.filter(|(_, work)| work.span.stream.device == device && work.span.engine == engine);
-            let bars = worked.map(|(index, Work { span, call })| {
+            let bars = worked.map(|(index, TracedWork { span, call })| {
                 let (sort, name) = (sort_of(&call.kind), call.kind.name());
                 bar(trace, trace.calls.len() + index, sort, name, (span.start, span.end), more_of(call))
             });

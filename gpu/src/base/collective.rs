@@ -89,7 +89,7 @@ impl fmt::Display for Fingerprint {
 
 /// Identifies a collective on all its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct CollectiveKey {
     pub group: u32,
     /// Sender and receiver. Each pair numbers its transfers separately.
     pub pair: Option<(usize, usize)>,
@@ -103,7 +103,7 @@ pub type Reduce = fn(ReduceOp, DType, first: &mut [u8], others: &[&[u8]]);
 /// One rank's part in a collective on device memory.
 #[derive(Clone, Debug)]
 pub struct Collective {
-    pub key: Key,
+    pub key: CollectiveKey,
     pub fingerprint: Arc<Fingerprint>,
     /// The rank's position in the group, and the group's size.
     pub place: usize,

@@ -2,7 +2,7 @@
 
 use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::kernel::{TwinResult, Work};
+use crate::base::kernel::{KernelWork, TwinResult};
 
 /// The sizes of a convolution with dense operands: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only
 /// `n` and `c` may be zero. No kernel is larger than the padded image.
@@ -133,9 +133,13 @@ impl ConvShape {
     }
 
     /// The work of any pass, with each operand moved once.
-    pub fn work(&self, dtype: DType) -> Work {
+    pub fn work(&self, dtype: DType) -> KernelWork {
         let elements: usize = self.elements().iter().sum();
-        Work { bytes: (elements * dtype.size()) as u64, flops: self.flops(), double: dtype == DType::F64 }
+        KernelWork {
+            bytes: (elements * dtype.size()) as u64,
+            flops: self.flops(),
+            double: dtype == DType::F64,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::base::device::DevicePtr;
 use crate::base::dtype::DType;
-use crate::base::kernel::{TwinResult, Work};
+use crate::base::kernel::{KernelWork, TwinResult};
 
 /// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides of
 /// `[row, column]` in elements, and a step from matrix to matrix. C is contiguous.
@@ -32,10 +32,10 @@ pub struct Gemm {
 
 impl Gemm {
     /// The work, with each operand moved once.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> KernelWork {
         let (batch, m, n, k) = (self.batch as u64, self.m as u64, self.n as u64, self.k as u64);
         let elements = m * k + k * n + m * n * (1 + u64::from(self.accumulate));
-        Work {
+        KernelWork {
             bytes: batch * elements * self.dtype.size() as u64,
             flops: 2 * batch * m * n * k,
             double: self.dtype == DType::F64,

@@ -28,7 +28,7 @@ pub struct KernelDef {
     /// The types that distinguish it from its siblings, like template arguments.
     pub types: &'static [DType],
     /// Its parameters, in order.
-    pub parameters: &'static [Parameter],
+    pub parameters: &'static [KernelParameter],
     /// The layout of its threads.
     pub geometry: Geometry,
     /// The cost of one element.
@@ -76,7 +76,7 @@ impl From<LayoutError> for TwinError {
 /// | `Float` | `double` |
 /// | `Block(name, fields)` | a struct of that name with these fields in order, each a `long long` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parameter {
+pub enum KernelParameter {
     In(DType),
     Out(DType),
     Int,
@@ -109,12 +109,12 @@ pub enum Cost {
     Costly,
 }
 
-impl Parameter {
+impl KernelParameter {
     /// The dtype of a tensor parameter; `None` for a number.
     pub fn dtype(self) -> Option<DType> {
         match self {
-            Parameter::In(dtype) | Parameter::Out(dtype) => Some(dtype),
-            Parameter::Int | Parameter::Float | Parameter::Block(..) => None,
+            KernelParameter::In(dtype) | KernelParameter::Out(dtype) => Some(dtype),
+            KernelParameter::Int | KernelParameter::Float | KernelParameter::Block(..) => None,
         }
     }
 }
@@ -140,7 +140,7 @@ impl Cost {
 
 /// The work of a launch, for the model of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct KernelWork {
     /// Bytes read and written, each once.
     pub bytes: u64,
     /// Floating point operations.
@@ -240,7 +240,7 @@ pub struct Launch {
     /// Threads per block.
     pub block: u32,
     pub arguments: SmallVec<[Argument; 4]>,
-    pub work: Work,
+    pub work: KernelWork,
 }
 
 impl KernelDef {
@@ -259,7 +259,7 @@ impl KernelDef {
     /// Whether each element of the single output depends only on the elements of the inputs at the same place, and not
     /// on the place. The output is not read, unless it is also an input.
     pub fn is_elementwise(&self) -> bool {
-        let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
+        let is_output = |parameter: &&KernelParameter| matches!(parameter, KernelParameter::Out(_));
         self.geometry == Geometry::Elements
             && self.parameters.iter().all(|parameter| parameter.dtype().is_some())
             && self.parameters.iter().filter(is_output).count() == 1
@@ -272,12 +272,12 @@ impl KernelDef {
 
     /// Its parameters in words: `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`.
     pub fn signature(&self) -> Vec<String> {
-        let words = |parameter: &Parameter| match parameter {
-            Parameter::In(dtype) => format!("In {}", short(*dtype)),
-            Parameter::Out(dtype) => format!("Out {}", short(*dtype)),
-            Parameter::Int => "Int".to_string(),
-            Parameter::Float => "Float".to_string(),
-            Parameter::Block(name, fields) => format!("Block {name} {}", fields.join(" ")),
+        let words = |parameter: &KernelParameter| match parameter {
+            KernelParameter::In(dtype) => format!("In {}", short(*dtype)),
+            KernelParameter::Out(dtype) => format!("Out {}", short(*dtype)),
+            KernelParameter::Int => "Int".to_string(),
+            KernelParameter::Float => "Float".to_string(),
+            KernelParameter::Block(name, fields) => format!("Block {name} {}", fields.join(" ")),
         };
         self.parameters.iter().map(words).collect()
     }

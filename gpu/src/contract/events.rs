@@ -350,8 +350,11 @@ impl Recorder {
             log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
         // Spans of work that was queued before the recording have no call here, and are dropped.
         let call_of = |span: &Span| queued.get(&span.op).copied();
-        let mut work: Vec<Work> =
-            log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
+        let mut work: Vec<TracedWork> = log
+            .spans
+            .iter()
+            .filter_map(|span| Some(TracedWork { span: *span, call: call_of(span)? }))
+            .collect();
         sort::by_key(&mut work, |work| (work.span.start, work.span.op));
         let (calls, ranges) = (log.calls.clone(), log.ranges.clone());
         Trace { machine, devices, modelled, began: log.began, calls, work, ranges }
@@ -359,7 +362,7 @@ impl Recorder {
 }
 
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct TracedWork {
     pub span: Span,
     pub call: Call,
 }
@@ -375,7 +378,7 @@ pub struct Trace {
     pub began: u64,
     pub calls: Vec<Call>,
     /// Ordered by time.
-    pub work: Vec<Work>,
+    pub work: Vec<TracedWork>,
     /// In the order in which they ended.
     pub ranges: Vec<Range>,
 }

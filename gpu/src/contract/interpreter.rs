@@ -15,11 +15,11 @@ pub trait InterpretedKernel: Send + Sync {
     fn refuses(&self, launch: &CompiledLaunch) -> Option<String>;
 
     /// Runs the kernel. `memory` contains all tensors of the launch, without overlap. Any other address is illegal.
-    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost>;
+    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<RunCost>;
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct RunCost {
     pub nanoseconds: u64,
     /// Bytes read and written in device memory.
     pub bytes: u64,

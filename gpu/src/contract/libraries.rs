@@ -72,7 +72,7 @@ pub trait Libraries: Driver {
     ) -> DriverResult<OpId>;
 
     /// Opens the same devices for another process, with separate streams, memory and clock, if the driver supports it.
-    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Libraries>> {
+    fn fork(&self, _process: others::RankProcess, _clock: Clock) -> Option<Box<dyn Libraries>> {
         None
     }
     /// Takes part in a collective (`ncclAllReduce` and others), which begins when all processes have reached it.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::collective::{Collective, Key};
+use crate::base::collective::{Collective, CollectiveKey};
 use crate::base::device::OpId;
 use crate::base::error::MeetingError;
 
-pub struct Process {
+pub struct RankProcess {
     pub number: usize,
     /// The first [`OpId`] of its devices. Each process has a separate range, because all share one recording.
     pub first_op: OpId,
@@ -19,14 +19,14 @@ pub trait Others: Send + Sync {
     fn arrive(&self, part: &Collective, time: u64, duration: u64, input: &[u8]);
 
     /// Returns the end time of a collective, once all processes have arrived.
-    fn end(&self, key: Key) -> Option<Result<u64, MeetingError>>;
+    fn end(&self, key: CollectiveKey) -> Option<Result<u64, MeetingError>>;
 
     /// Called after the end. Passes the combined result, and this process's part of it, to `show`.
-    fn take(&self, key: Key, show: &mut dyn FnMut(&Arc<Vec<u8>>, Range<usize>));
+    fn take(&self, key: CollectiveKey, show: &mut dyn FnMut(&Arc<Vec<u8>>, Range<usize>));
 
     /// Blocks the host until the end of a collective is known, and lets the other processes run. `can_go_on`: the
     /// devices have work that was deferred only because a collective might end before it.
-    fn wait(&self, keys: &[Key], can_go_on: bool) -> Result<Waited, MeetingError>;
+    fn wait(&self, keys: &[CollectiveKey], can_go_on: bool) -> Result<Waited, MeetingError>;
 
     /// Whether the other processes can run now. A host that only queries the progress of work lets them run.
     fn can_run(&self) -> bool;

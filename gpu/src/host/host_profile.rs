@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use todevice_figures::figure::{Figure, Unit};
 use todevice_figures::figure_file::{FigureSet, figures_by_name};
 
-use crate::base::kernel::Work;
+use crate::base::kernel::KernelWork;
 use Unit::{GigabytesPerSecond, GigaflopsPerSecond, Microseconds, MicrosecondsPerMebibyte};
 
 /// A computer, and the costs of the framework on it.
@@ -221,13 +221,13 @@ impl FigureSet for HostProfile {
 impl HostProfile {
     /// The maximum of the times for memory and arithmetic, on one core or on all, whichever is faster.
     #[inline]
-    pub fn kernel_time(&self, work: &Work) -> HostTime {
+    pub fn kernel_time(&self, work: &KernelWork) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.elementwise_of_all_cores);
         self.one_or_all(one, all)
     }
 
-    pub fn gemm_time(&self, work: &Work) -> HostTime {
+    pub fn gemm_time(&self, work: &KernelWork) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.gemm_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.gemm_of_all_cores);
         self.one_or_all(one, all)
@@ -249,7 +249,7 @@ impl HostProfile {
     }
 }
 
-fn roofline(work: &Work, memory: &Figure, arithmetic: &Figure) -> f64 {
+fn roofline(work: &KernelWork, memory: &Figure, arithmetic: &Figure) -> f64 {
     let flops = if work.double { 2 * work.flops } else { work.flops };
     memory.time_of(work.bytes).max(arithmetic.time_of(flops))
 }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn small_work_stays_on_one_core_and_large_work_is_shared() {
-        let time = |bytes| LAPTOP_8_CORES.kernel_time(&Work { bytes, flops: bytes / 8, double: false });
+        let time = |bytes| LAPTOP_8_CORES.kernel_time(&KernelWork { bytes, flops: bytes / 8, double: false });
         assert_eq!(time(20_000), HostTime::of_one_core(1_000));
         assert_eq!(time(50_000_000), HostTime { nanoseconds: 17_000 + 1_000_000, cores: 8 });
     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn double_precision_takes_twice_as_long() {
         let time =
-            |double| LAPTOP_8_CORES.gemm_time(&Work { bytes: 0, flops: 1_000_000, double }).nanoseconds;
+            |double| LAPTOP_8_CORES.gemm_time(&KernelWork { bytes: 0, flops: 1_000_000, double }).nanoseconds;
         assert_eq!((time(false), time(true)), (20_000, 17_000 + 6_666));
     }
 }

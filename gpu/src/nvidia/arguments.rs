@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 
-use crate::base::kernel::{Argument, Geometry, Launch, Parameter};
+use crate::base::kernel::{Argument, Geometry, KernelParameter, Launch};
 use crate::base::shape::{Layout, MAX_DIMS};
 
 /// Every argument consists of 8-byte words.
@@ -24,7 +24,7 @@ impl KernelParams {
         let mut arguments = KernelParams { words: Words::new(), starts: SmallVec::new() };
         let sizes = elements_of(launch);
         for (parameter, argument) in launch.kernel.parameters.iter().zip(&launch.arguments) {
-            let is_input = matches!(parameter, Parameter::In(_));
+            let is_input = matches!(parameter, KernelParameter::In(_));
             match argument {
                 Argument::Tensor { pointer, view } => {
                     arguments.push(&[pointer.0]);
@@ -64,7 +64,7 @@ impl KernelParams {
 fn elements_of(launch: &Launch) -> Option<&[usize]> {
     let operands = launch.kernel.parameters.iter().zip(&launch.arguments);
     let output = operands
-        .filter(|(parameter, _)| matches!(parameter, Parameter::Out(_)))
+        .filter(|(parameter, _)| matches!(parameter, KernelParameter::Out(_)))
         .map(|(_, argument)| argument);
     match output.into_iter().next() {
         Some(Argument::Tensor { view, .. }) if launch.kernel.geometry == Geometry::Elements => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Arrival, World};
-use crate::base::collective::{Collective, Key};
+use crate::base::collective::{Collective, CollectiveKey};
 use crate::base::error::MeetingError;
 use crate::contract::others::{Drain, Others, Waited};
 use crate::host::scope;
@@ -20,15 +20,15 @@ impl Others for Member {
         self.world.arrive(self.rank, part.key, Arrival::new(time, duration, part.reduce), input);
     }
 
-    fn end(&self, key: Key) -> Option<Result<u64, MeetingError>> {
+    fn end(&self, key: CollectiveKey) -> Option<Result<u64, MeetingError>> {
         Some(self.world.outcome(key)?.map(|outcome| outcome.end))
     }
 
-    fn take(&self, key: Key, show: &mut dyn FnMut(&Arc<Vec<u8>>, Range<usize>)) {
+    fn take(&self, key: CollectiveKey, show: &mut dyn FnMut(&Arc<Vec<u8>>, Range<usize>)) {
         self.world.take(self.rank, key, show);
     }
 
-    fn wait(&self, keys: &[Key], can_go_on: bool) -> Result<Waited, MeetingError> {
+    fn wait(&self, keys: &[CollectiveKey], can_go_on: bool) -> Result<Waited, MeetingError> {
         self.world.wait(self.rank, keys, scope::current_place(), can_go_on)
     }
 

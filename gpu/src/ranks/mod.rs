@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::base::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
+use crate::base::collective::{CollectiveKey, Fingerprint, Reduce, gets, in_pairs, result};
 pub use crate::base::error::meeting::Ended;
 use crate::base::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::base::lock::lock;
@@ -39,7 +39,7 @@ pub struct World {
 struct RanksState {
     ranks: Vec<RankState>,
     running: usize,
-    meetings: HashMap<Key, Meeting>,
+    meetings: HashMap<CollectiveKey, Meeting>,
     /// For each process group: the number of groups that the rank made before, and the members.
     groups: Vec<(usize, Arc<[usize]>)>,
     arrivals: u64,
@@ -67,7 +67,7 @@ enum Doing {
     /// It runs, or has not begun this phase.
     Ready,
     Waiting {
-        keys: Vec<Key>,
+        keys: Vec<CollectiveKey>,
         place: Option<Place>,
         /// Whether its devices have work besides those collectives.
         can_go_on: bool,
@@ -147,7 +147,7 @@ pub struct Outcome {
 }
 
 pub struct CollectiveCall {
-    pub key: Key,
+    pub key: CollectiveKey,
     pub fingerprint: Fingerprint,
     /// In the order of the group.
     pub members: Arc<[usize]>,
@@ -297,7 +297,7 @@ impl World {
     pub fn wait(
         &self,
         rank: usize,
-        keys: &[Key],
+        keys: &[CollectiveKey],
         place: Option<Place>,
         can_go_on: bool,
     ) -> Result<Waited, MeetingError> {
@@ -389,7 +389,7 @@ impl RankState {
 }
 
 impl RanksState {
-    fn has_outcome(&self, key: Key) -> bool {
+    fn has_outcome(&self, key: CollectiveKey) -> bool {
         // A missing collective has been taken by all ranks.
         self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
     }
@@ -494,7 +494,7 @@ impl World {
     }
 
     /// Records the arrival of a rank with its input. The last arrival produces the outcome.
-    pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
+    pub fn arrive(&self, rank: usize, key: CollectiveKey, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
         let RanksState { meetings, buffers, .. } = &mut *state;
@@ -509,12 +509,12 @@ impl World {
     }
 
     /// Returns the outcome of a collective after all arrivals, or after an error.
-    pub fn outcome(&self, key: Key) -> Option<Result<Outcome, MeetingError>> {
+    pub fn outcome(&self, key: CollectiveKey) -> Option<Result<Outcome, MeetingError>> {
         self.state().meetings.get(&key)?.outcome.clone()
     }
 
     /// Calls `show` with the combined result and this rank's range. Forgets the outcome once all ranks have taken it.
-    pub fn take(&self, rank: usize, key: Key, show: impl FnOnce(&Arc<Vec<u8>>, Range<usize>)) {
+    pub fn take(&self, rank: usize, key: CollectiveKey, show: impl FnOnce(&Arc<Vec<u8>>, Range<usize>)) {
         let mut state = self.state();
         let Some(meeting) = state.meetings.get_mut(&key) else { return };
         let place = meeting.members.iter().position(|member| *member == rank).unwrap_or(0);
@@ -560,7 +560,7 @@ impl Meeting {
         }
     }
 
-    fn conclude(&mut self, key: Key, buffers: &mut Buffers) {
+    fn conclude(&mut self, key: CollectiveKey, buffers: &mut Buffers) {
         if self.outcome.is_some() || self.arrivals.iter().any(Option::is_none) {
             return;
         }
@@ -618,7 +618,7 @@ mod tests {
         let program = |rank: usize| {
             world.begin(rank);
             for number in (0..4).filter(|number| rank < members(*number)) {
-                let key = Key { group: 0, pair: None, number };
+                let key = CollectiveKey { group: 0, pair: None, number };
                 let (fingerprint, members) = (fingerprint.clone(), (0..members(number)).collect());
                 let call =
                     CollectiveCall { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };

@@ -9,13 +9,13 @@ use crate::base::device::MachineId;
 use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;
-use crate::contract::others::Process;
+use crate::contract::others::RankProcess;
 use crate::host::thread;
 use crate::host::time::Clock;
 
 impl Cuda {
     /// Opens the same devices for another process, with separate memory, streams and clock. The recorder is shared.
-    pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
+    pub fn fork(&self, process: RankProcess, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;
         let cuda = Cuda::new(driver, machine, clock, self.recorder.clone());

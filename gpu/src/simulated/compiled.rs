@@ -11,13 +11,13 @@ use super::memory::{Access, AddressSpace};
 use crate::base::compiled::{CompiledLaunch, Passed};
 use crate::base::sort;
 use crate::contract::driver::DriverResult;
-use crate::contract::interpreter::{Cost, InterpretedKernel, Region};
+use crate::contract::interpreter::{InterpretedKernel, Region, RunCost};
 
 pub(super) struct Compiled {
     pub(super) launch: CompiledLaunch,
     kernel: Arc<dyn InterpretedKernel>,
     /// Set when it begins.
-    pub(super) cost: Cost,
+    pub(super) cost: RunCost,
     /// Its tensors before and after the run, set when it begins.
     ran: DriverResult<Vec<[Region; 2]>>,
 }
@@ -33,7 +33,7 @@ pub(super) fn accesses(launch: &CompiledLaunch) -> impl Iterator<Item = Access> 
 
 impl Compiled {
     pub(super) fn new(launch: CompiledLaunch, kernel: Arc<dyn InterpretedKernel>) -> Compiled {
-        Compiled { launch, kernel, cost: Cost::default(), ran: Ok(Vec::new()) }
+        Compiled { launch, kernel, cost: RunCost::default(), ran: Ok(Vec::new()) }
     }
 
     /// Interprets the kernel on the current memory. Returns its duration.

@@ -12,7 +12,7 @@ use crate::base::conv::{ConvPass, Way};
 use crate::base::dtype::DType;
 use crate::base::figure::Figure;
 use crate::base::gemm::Gemm;
-use crate::base::kernel::Work;
+use crate::base::kernel::KernelWork;
 use crate::base::random::mix;
 use crate::contract::driver::Engine;
 
@@ -24,7 +24,7 @@ const SATURATING_THREADS: f64 = 512.0;
 /// the middle of a 16-byte load. (A guess. NVIDIA's guide to mixed precision recommends such multiples.)
 const MISFIT: f64 = 0.5;
 
-pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
+pub fn kernel(profile: &Profile, work: &KernelWork, grid: u32, block: u32) -> u64 {
     let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
     let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
     let memory = profile.dram.time_of(work.bytes) / profile.dram_factor.value;
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn kernels_are_bound_by_memory_arithmetic_or_their_own_launch() {
-        let time = |bytes, flops, double| kernel(&T4, &Work { bytes, flops, double }, 10_000, 256);
+        let time = |bytes, flops, double| kernel(&T4, &KernelWork { bytes, flops, double }, 10_000, 256);
         assert_eq!(time(0, 0, false), 2_500);
         assert_eq!(time(240_000_000, 0, false), 1_000_000); // 320 GB/s, three quarters of it attained.
         assert_eq!(time(0, 8_100_000_000, false), 1_000_000);
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_single_block_cannot_keep_a_gpu_busy() {
-        let work = Work { bytes: 1 << 24, flops: 1 << 22, double: false };
+        let work = KernelWork { bytes: 1 << 24, flops: 1 << 22, double: false };
         assert!(kernel(&H200, &work, 1, 256) > 100 * kernel(&H200, &work, 10_000, 256));
     }
 
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn faster_cards_are_faster() {
-        let work = Work { bytes: 1 << 30, flops: 1 << 28, double: false };
+        let work = KernelWork { bytes: 1 << 30, flops: 1 << 28, double: false };
         let time = |profile| kernel(profile, &work, 1 << 20, 256);
         assert!(time(&H200) < time(&RTX_4090) && time(&RTX_4090) < time(&T4));
     }

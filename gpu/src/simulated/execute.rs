@@ -13,7 +13,7 @@ use super::pinned::PinnedSpace;
 use super::task::{CopyTask, End};
 use crate::base::dtype::DType;
 use crate::base::gemm::Gemm;
-use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, TwinError, TwinResult};
+use crate::base::kernel::{Args, Argument, Input, KernelParameter, Launch, Output, TwinError, TwinResult};
 use crate::base::shape::Layout;
 use crate::contract::driver::{DevicePtr, DriverResult};
 
@@ -53,21 +53,21 @@ pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes:
 
 pub(super) fn arguments_fit(launch: &Launch) -> bool {
     let parameters = launch.kernel.parameters;
-    let fits = |(parameter, argument): (&Parameter, &Argument)| match (parameter, argument) {
-        (Parameter::Block(_, fields), Argument::Block(values)) => fields.len() == values.len(),
-        (Parameter::In(_), Argument::Tensor { .. } | Argument::Value(_))
-        | (Parameter::Out(_), Argument::Tensor { .. })
-        | (Parameter::Int, Argument::Int(_))
-        | (Parameter::Float, Argument::Float(_)) => true,
+    let fits = |(parameter, argument): (&KernelParameter, &Argument)| match (parameter, argument) {
+        (KernelParameter::Block(_, fields), Argument::Block(values)) => fields.len() == values.len(),
+        (KernelParameter::In(_), Argument::Tensor { .. } | Argument::Value(_))
+        | (KernelParameter::Out(_), Argument::Tensor { .. })
+        | (KernelParameter::Int, Argument::Int(_))
+        | (KernelParameter::Float, Argument::Float(_)) => true,
         _ => false,
     };
     parameters.len() == launch.arguments.len()
-        && operands_of(launch, |parameter| matches!(parameter, Parameter::In(_))) <= MOST_OPERANDS
-        && operands_of(launch, |parameter| matches!(parameter, Parameter::Out(_))) <= MOST_OPERANDS
+        && operands_of(launch, |parameter| matches!(parameter, KernelParameter::In(_))) <= MOST_OPERANDS
+        && operands_of(launch, |parameter| matches!(parameter, KernelParameter::Out(_))) <= MOST_OPERANDS
         && parameters.iter().zip(&launch.arguments).all(fits)
 }
 
-fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
+fn operands_of(launch: &Launch, kind: impl Fn(&KernelParameter) -> bool) -> usize {
     launch.kernel.parameters.iter().filter(|parameter| kind(parameter)).count()
 }
 
@@ -85,7 +85,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     let operands = || launch.kernel.parameters.iter().zip(&launch.arguments);
     let (mut written, mut output_views) = (SmallVec::<[Access; 6]>::new(), SmallVec::<[&Layout; 4]>::new());
     for (parameter, argument) in operands() {
-        if let (Parameter::Out(dtype), Argument::Tensor { pointer, view }) = (parameter, argument) {
+        if let (KernelParameter::Out(dtype), Argument::Tensor { pointer, view }) = (parameter, argument) {
             written.push(operand(*pointer, view, *dtype, true)?);
             output_views.push(view);
         }
@@ -97,7 +97,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     let mut accesses = written.clone();
     for (parameter, argument) in operands() {
         match (parameter, argument) {
-            (Parameter::In(dtype), Argument::Tensor { pointer, view }) => {
+            (KernelParameter::In(dtype), Argument::Tensor { pointer, view }) => {
                 let access = operand(*pointer, view, *dtype, false)?;
                 let source = if is_first_output(launch, *dtype, *pointer, view) {
                     ReadFrom::FirstOutput
@@ -107,7 +107,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
                 };
                 inputs.push((source, view));
             }
-            (Parameter::In(dtype), Argument::Value(bytes)) => {
+            (KernelParameter::In(dtype), Argument::Value(bytes)) => {
                 let source = ReadFrom::Value { bits: u64::from_ne_bytes(*bytes), size: dtype.size() };
                 inputs.push((source, number));
             }
@@ -183,11 +183,12 @@ fn operand(pointer: DevicePtr, view: &Layout, dtype: DType, write: bool) -> Driv
 
 /// Whether an input is the first output, element for element.
 fn is_first_output(launch: &Launch, dtype: DType, pointer: DevicePtr, view: &Layout) -> bool {
-    let index = launch.kernel.parameters.iter().position(|parameter| matches!(parameter, Parameter::Out(_)));
+    let index =
+        launch.kernel.parameters.iter().position(|parameter| matches!(parameter, KernelParameter::Out(_)));
     let Some(index) = index else { return false };
     match &launch.arguments[index] {
         Argument::Tensor { pointer: of_output, view: output } => {
-            launch.kernel.parameters[index] == Parameter::Out(dtype)
+            launch.kernel.parameters[index] == KernelParameter::Out(dtype)
                 && *of_output == pointer
                 && output == view
         }
@@ -228,7 +229,7 @@ mod tests {
 
     use super::super::shared::Shared;
     use super::*;
-    use crate::base::kernel::{Cost, Geometry, KernelDef, Work};
+    use crate::base::kernel::{Cost, Geometry, KernelDef, KernelWork};
 
     const COUNT: usize = 32 << 10;
 
@@ -236,7 +237,7 @@ mod tests {
         name: "copy",
         module: module_path!(),
         types: &[DType::F32],
-        parameters: &[Parameter::In(DType::F32), Parameter::Out(DType::F32)],
+        parameters: &[KernelParameter::In(DType::F32), KernelParameter::Out(DType::F32)],
         geometry: Geometry::Elements,
         cost: Cost::Cheap,
         twin: |args| {
@@ -259,7 +260,7 @@ mod tests {
             let view = Layout::contiguous(&[COUNT]).unwrap();
             let at = |address| Argument::Tensor { pointer: DevicePtr(address), view };
             let arguments = smallvec![at(from), at(target)];
-            let launch = Launch { kernel: &COPY, grid: 1, block: 1, arguments, work: Work::default() };
+            let launch = Launch { kernel: &COPY, grid: 1, block: 1, arguments, work: KernelWork::default() };
             kernel(memory, &launch).unwrap();
             memory.bytes(target, bytes).unwrap().to_vec()
         };

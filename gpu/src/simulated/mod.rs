@@ -537,8 +537,8 @@ impl Libraries for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
-    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Libraries>> {
-        let others::Process { number, first_op, others } = process;
+    fn fork(&self, process: others::RankProcess, clock: Clock) -> Option<Box<dyn Libraries>> {
+        let others::RankProcess { number, first_op, others } = process;
         let (room, races, together) =
             (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));
         let forked = Simulated::made(self.options, clock, room, races, (number, first_op, together));

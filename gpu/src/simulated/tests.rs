@@ -11,20 +11,21 @@ mod transfers;
 use super::*;
 use crate::base::dtype::DType;
 use crate::base::kernel::{
-    Args, Argument, Cost, Geometry, KernelDef, Parameter, TwinError, TwinResult, Work,
+    Args, Argument, Cost, Geometry, KernelDef, KernelParameter, KernelWork, TwinError, TwinResult,
 };
 use crate::base::shape::Layout;
 use crate::base::topology::Link;
 use crate::contract::driver::Engine;
 use crate::host::host_profile::LAPTOP_8_CORES;
 
-static FILL: KernelDef = elementwise("fill", &[Parameter::Out(DType::F32), Parameter::Float], |args| {
-    floats_mut(args.outputs[0].bytes).fill(args.floats[0] as f32);
-    Ok(())
-});
+static FILL: KernelDef =
+    elementwise("fill", &[KernelParameter::Out(DType::F32), KernelParameter::Float], |args| {
+        floats_mut(args.outputs[0].bytes).fill(args.floats[0] as f32);
+        Ok(())
+    });
 
 static ADD_ONE: KernelDef =
-    elementwise("add_one", &[Parameter::In(DType::F32), Parameter::Out(DType::F32)], |args| {
+    elementwise("add_one", &[KernelParameter::In(DType::F32), KernelParameter::Out(DType::F32)], |args| {
         if let Some(x) = args.inputs[0].bytes {
             args.outputs[0].bytes.copy_from_slice(x);
         }
@@ -33,16 +34,16 @@ static ADD_ONE: KernelDef =
     });
 
 /// `y = 0`, then fails with an index out of bounds.
-static FAIL: KernelDef = elementwise("gather", &[Parameter::Out(DType::F32)], |args| {
+static FAIL: KernelDef = elementwise("gather", &[KernelParameter::Out(DType::F32)], |args| {
     args.outputs[0].bytes.fill(0);
     Err(TwinError::Other("index out of range in self".into()))
 });
 
-static NOTHING: KernelDef = elementwise("nothing", &[Parameter::Out(DType::F32)], |_| Ok(()));
+static NOTHING: KernelDef = elementwise("nothing", &[KernelParameter::Out(DType::F32)], |_| Ok(()));
 
 const fn elementwise(
     name: &'static str,
-    parameters: &'static [Parameter],
+    parameters: &'static [KernelParameter],
     twin: fn(Args<'_, '_>) -> TwinResult,
 ) -> KernelDef {
     KernelDef {
@@ -165,7 +166,7 @@ fn launch(kernel: &'static KernelDef, arguments: &[Argument], microseconds: u64)
         grid: 10_000,
         block: 256,
         arguments: arguments.into(),
-        work: Work { bytes: microseconds * 240_000, flops: 0, double: false },
+        work: KernelWork { bytes: microseconds * 240_000, flops: 0, double: false },
     }
 }
 

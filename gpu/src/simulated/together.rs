@@ -16,7 +16,7 @@ use super::memory::AddressSpace;
 use super::peers::{P2p, lose_packets};
 use super::shared::Shared;
 use super::task::Task;
-use crate::base::collective::{Collective, Key};
+use crate::base::collective::{Collective, CollectiveKey};
 use crate::base::error::MeetingError;
 use crate::contract::driver::{DriverResult, OpId};
 use crate::contract::others::{Others, Waited};
@@ -132,7 +132,7 @@ impl SimulationState {
     }
 
     /// The streams that have reached a collective, with time and key.
-    fn arrivals(&self) -> Vec<(usize, u64, Key)> {
+    fn arrivals(&self) -> Vec<(usize, u64, CollectiveKey)> {
         let of = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
             (Head::Arrived(time), op) => match &op.task {
                 Task::Collective(part) => Some((*stream, time, part.key)),
@@ -171,7 +171,7 @@ impl SimulationState {
 
     fn let_others_run(&mut self, device: usize) -> Option<u64> {
         let others = self.together.others.clone()?;
-        let keys: Vec<Key> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
+        let keys: Vec<CollectiveKey> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
         let next = self.next();
         match others.wait(&keys, next.is_some()) {
             Ok(Waited::Met) => self.meet(),
@@ -239,7 +239,7 @@ mod tests {
     /// Both ranks read the same memory of the computer, at an address on each device.
     #[test]
     fn ranks_share_what_a_collective_comes_to() {
-        let (world, key) = (World::new(2, true).unwrap(), Key { group: 0, pair: None, number: 1 });
+        let (world, key) = (World::new(2, true).unwrap(), CollectiveKey { group: 0, pair: None, number: 1 });
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
         let fingerprint = Fingerprint { kind, sizes: [BYTES].into_iter().collect(), dtype: DType::U8 };
         let reduce = |_, _, first: &mut [u8], others: &[&[u8]]| {

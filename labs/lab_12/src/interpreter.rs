@@ -13,7 +13,7 @@ use todevice::profiles::{PROFILES, Profile};
 use todevice::{Error, GpuSpec, cuda};
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelSource, Passed};
 use todevice_gpu::contract::driver::{DriverError, DriverResult};
-use todevice_gpu::contract::interpreter::{Cost, InterpretedKernel, KernelInterpreter, Region};
+use todevice_gpu::contract::interpreter::{InterpretedKernel, KernelInterpreter, Region, RunCost};
 
 use crate::model;
 
@@ -115,7 +115,7 @@ impl InterpretedKernel for Emulated {
         Some(Machine::refuses(self.kernel(), &shape(launch))?.1)
     }
 
-    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost> {
+    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<RunCost> {
         let mut machine = self.program.machine(Checks::MEMORY);
         machine.counters = Some(Vec::new());
         (machine.began, machine.most_time) = (Some(Instant::now()), MOST_TIME);
@@ -165,12 +165,12 @@ fn out_of_memory(region: &Region) -> DriverError {
 }
 
 impl Emulated {
-    fn cost(&self, machine: &Machine) -> Cost {
+    fn cost(&self, machine: &Machine) -> RunCost {
         let Some(counters) = machine.counters.as_ref().and_then(|all| all.first()) else {
-            return Cost::default();
+            return RunCost::default();
         };
         let modelled = model::time(self.profile, counters, self.kernel(), None);
-        modelled.map_or_else(Cost::default, |modelled| Cost {
+        modelled.map_or_else(RunCost::default, |modelled| RunCost {
             nanoseconds: (modelled.microseconds * 1e3) as u64,
             bytes: modelled.bytes as u64,
         })

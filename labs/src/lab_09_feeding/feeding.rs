@@ -6,7 +6,7 @@ use drawing::{Comparison, words};
 use todevice::cuda::{self, Stream};
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::trace::{CopyKind, EventKind, Trace, Work, record_function};
+use todevice::trace::{CopyKind, EventKind, Trace, TracedWork, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use super::time_of;
@@ -324,15 +324,15 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
 
 /// Whether a copy to the device and kernels overlapped for most of the shorter one's time. `None` for a real GPU.
 pub(crate) fn side_by_side(trace: &Trace) -> Option<bool> {
-    let is_copy = |work: &&Work| {
+    let is_copy = |work: &&TracedWork| {
         matches!(work.call.kind, EventKind::Copy { kind: CopyKind::HostToDevice, .. })
     };
-    let (copies, kernels): (Vec<&Work>, Vec<&Work>) =
+    let (copies, kernels): (Vec<&TracedWork>, Vec<&TracedWork>) =
         trace.work.iter().partition(is_copy);
-    let time = |work: &[&Work]| {
+    let time = |work: &[&TracedWork]| {
         work.iter().map(|work| work.span.end - work.span.start).sum::<u64>()
     };
-    let both = |copy: &Work, kernel: &Work| {
+    let both = |copy: &TracedWork, kernel: &TracedWork| {
         let (start, end) = (
             copy.span.start.max(kernel.span.start),
             copy.span.end.min(kernel.span.end),

@@ -18,7 +18,7 @@ use crate::gpu;
 use crate::gpu::runtime::Cuda;
 use crate::host_context::HostContext;
 use crate::lock::lock;
-use crate::random::{Engine, Philox};
+use crate::random::{Mt19937, Philox};
 use crate::scope;
 use crate::tensor::Tensor;
 use crate::thread::{Autocast, CurrentHooks, FullContext, Part, Restore, TensorContext, ThreadContext};
@@ -182,7 +182,7 @@ fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[SavedList]) -> Re
 
 struct SavedEnvironment {
     context: FullContext,
-    host: Engine,
+    host: Mt19937,
     gpu: Option<(Arc<Cuda>, usize, Philox)>,
 }
 
@@ -233,7 +233,7 @@ impl SavedEnvironment {
 
 /// Restores the generators after the second run, even during a panic.
 struct Random<'a> {
-    host: Engine,
+    host: Mt19937,
     gpu: Option<(&'a Cuda, usize, Philox)>,
 }
 

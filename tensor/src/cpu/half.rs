@@ -21,7 +21,7 @@ use super::simd::vectorized;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, TwinError, TwinResult};
+use crate::kernel::{Args, Cost, Input, KernelDef, KernelParameter, Output, TwinError, TwinResult};
 use crate::shape::Layout;
 
 pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
@@ -39,9 +39,9 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     let mut operands = [SmallVec::new(), SmallVec::new()];
     for parameter in kernel.parameters {
         match parameter {
-            Parameter::In(dtype) => operands[0].push(*dtype),
-            Parameter::Out(dtype) => operands[1].push(*dtype),
-            Parameter::Int | Parameter::Float | Parameter::Block(..) => {}
+            KernelParameter::In(dtype) => operands[0].push(*dtype),
+            KernelParameter::Out(dtype) => operands[1].push(*dtype),
+            KernelParameter::Int | KernelParameter::Float | KernelParameter::Block(..) => {}
         }
     }
     operands

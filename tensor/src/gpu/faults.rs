@@ -19,7 +19,7 @@ use crate::backends::cudnn;
 use crate::conv::{Conv, ConvAlgorithm};
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::host_profile::LAPTOP_8_CORES;
-use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, TwinError};
+use crate::kernel::{Cost, Geometry, KernelDef, KernelParameter, Launch, TwinError};
 use crate::lock::lock;
 use crate::monitor::Gpu;
 use crate::prelude::*;
@@ -395,7 +395,7 @@ static HUNGRY: KernelDef = KernelDef {
     name: "hungry",
     module: module_path!(),
     types: &[DType::F32],
-    parameters: &[Parameter::Out(DType::F32)],
+    parameters: &[KernelParameter::Out(DType::F32)],
     geometry: Geometry::Elements,
     cost: Cost::Cheap,
     twin: |_| Err(TwinError::OutOfHostMemory { bytes: 123 }),

@@ -31,7 +31,7 @@ use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
 use crate::libraries::Libraries;
 use crate::lock::lock;
-use crate::others::Process;
+use crate::others::RankProcess;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
 use crate::thread::{CurrentDevice, FullContext, OfThread, Part, Seed, TensorContext, ThreadContext};
@@ -150,7 +150,7 @@ impl Machine {
         let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
         clock.advance_to(HostContext::now());
         let host = self.0.host.fork(rank, clock.clone());
-        let process = Process { number: rank, first_op, others: Arc::new(member.clone()) };
+        let process = RankProcess { number: rank, first_op, others: Arc::new(member.clone()) };
         let cuda = match self.cuda() {
             Some(cuda) => Some(cuda.fork(process, host.id(), clock)?),
             None => None,

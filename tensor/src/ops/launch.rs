@@ -1,6 +1,6 @@
 //! Launches: turns an operation's tensors into a kernel's arguments, and runs the kernel on their device.
 //!
-//! On a GPU a launch has a grid and a [`Work`]. The grid follows from the kernel's geometry and the size of the first
+//! On a GPU a launch has a grid and a [`KernelWork`]. The grid follows from the kernel's geometry and the size of the first
 //! output: one thread per element, in blocks of 256; one warp or block per result; or one block per row; and at most
 //! 65,535 blocks. The work is the number of distinct bytes that the tensors occupy, and the FLOPs: the cost of an
 //! element times the number of elements of the largest tensor. A simulated GPU turns both into a modelled time
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host_context::HostContext;
-use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter, Work};
+use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, KernelParameter, KernelWork, Launch};
 use crate::ops::access::{InputSource, access, access_all, sources};
 use crate::tensor::{Tensor, memory_of};
 
@@ -52,8 +52,8 @@ pub(crate) fn launch_on(
 
 /// The work of a kernel on tensors of these sizes.
 // ANCHOR: work
-fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
-    let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
+fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> KernelWork {
+    let mut work = KernelWork { double: kernel.types.contains(&DType::F64), ..KernelWork::default() };
     let mut most_elements = 0;
     for tensor in tensors {
         most_elements = most_elements.max(tensor.numel());
@@ -65,10 +65,10 @@ fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Wo
 // ANCHOR_END: work
 
 /// The work of writing, or reading, every element of a tensor on the host.
-pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> Work {
+pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> KernelWork {
     let elements = tensor.numel() as u64;
     let double = tensor.dtype() == DType::F64;
-    Work { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
+    KernelWork { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
 }
 
 /// The default number of threads in a block.
@@ -104,15 +104,17 @@ fn launch_on_device(
     let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
     for parameter in kernel.parameters {
         arguments.push(match parameter {
-            Parameter::In(dtype) | Parameter::Out(dtype) => {
+            KernelParameter::In(dtype) | KernelParameter::Out(dtype) => {
                 let fits = |tensor: &&Tensor| stored_alike(tensor.dtype(), *dtype);
                 argument(tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?)?
             }
-            Parameter::Int => Argument::Int(*ints.split_off_first().ok_or_else(|| wrong_arguments(kernel))?),
-            Parameter::Float => {
+            KernelParameter::Int => {
+                Argument::Int(*ints.split_off_first().ok_or_else(|| wrong_arguments(kernel))?)
+            }
+            KernelParameter::Float => {
                 Argument::Float(*floats.split_off_first().ok_or_else(|| wrong_arguments(kernel))?)
             }
-            Parameter::Block(_, fields) => {
+            KernelParameter::Block(_, fields) => {
                 Argument::Block(ints.split_off(..fields.len()).ok_or_else(|| wrong_arguments(kernel))?.into())
             }
         });

@@ -4,7 +4,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::error::{Result, TensorError};
 use crate::gpu;
 use crate::host_context::HostContext;
-use crate::kernel::Work;
+use crate::kernel::KernelWork;
 use crate::ops::access::access;
 use crate::ops::plain::dense;
 use crate::ops::{self, Operation, operations};
@@ -64,7 +64,7 @@ impl Function<1> for PinMemory {
         let x = dense(x)?;
         let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
         let bytes = x.numel() * x.dtype().size();
-        let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
+        let work = KernelWork { bytes: 2 * bytes as u64, flops: 0, double: false };
         HostContext::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
             access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;

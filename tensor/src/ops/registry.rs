@@ -75,7 +75,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation> {
 mod tests {
     use super::*;
     use crate::each_case::each_case;
-    use crate::kernel::{Args, Input, Output, Parameter};
+    use crate::kernel::{Args, Input, KernelParameter, Output};
     use crate::shape::Layout;
 
     /// Elements per operand: more than a vector, and not a multiple of one.
@@ -87,10 +87,10 @@ mod tests {
         let (mut inputs, mut written) = (Vec::new(), Vec::new());
         for parameter in kernel.parameters {
             match parameter {
-                Parameter::In(dtype) => {
+                KernelParameter::In(dtype) => {
                     inputs.push((0..COUNT * dtype.size()).map(|i| (i % 61) as u8).collect::<Vec<u8>>());
                 }
-                Parameter::Out(dtype) => written = vec![before; COUNT * dtype.size()],
+                KernelParameter::Out(dtype) => written = vec![before; COUNT * dtype.size()],
                 other => panic!("{other:?} is no tensor"),
             }
         }
@@ -116,7 +116,9 @@ mod tests {
         let copies: Vec<_> = every_kernel().filter(|kernel| kernel.is_copy()).collect();
         assert_eq!(copies.len(), crate::kernel::NUMBERS.len());
         each_case(copies, |kernel| {
-            let [Parameter::In(from), Parameter::Out(to)] = kernel.parameters else { panic!("{kernel:?}") };
+            let [KernelParameter::In(from), KernelParameter::Out(to)] = kernel.parameters else {
+                panic!("{kernel:?}")
+            };
             assert_eq!(from, to);
             let copied: Vec<u8> = (0..COUNT * to.size()).map(|i| (i % 61) as u8).collect();
             assert_eq!(over(kernel, 0), copied);

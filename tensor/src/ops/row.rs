@@ -107,8 +107,8 @@ macro_rules! block {
         $vis struct $Name { $($(#[$of_field])* $of $field: i64,)+ }
 
         impl $Name {
-            $vis const PARAMETER: $crate::kernel::Parameter =
-                $crate::kernel::Parameter::Block(stringify!($Name), &[$(stringify!($field)),+]);
+            $vis const PARAMETER: $crate::kernel::KernelParameter =
+                $crate::kernel::KernelParameter::Block(stringify!($Name), &[$(stringify!($field)),+]);
         }
     };
 }
@@ -136,7 +136,7 @@ macro_rules! block {
 ///                 name: "gather",
 ///                 module: module_path!(),
 ///                 types: &[DType::F32],
-///                 parameters: &[Parameter::In(DType::F32), Parameter::In(DType::I64), …],
+///                 parameters: &[KernelParameter::In(DType::F32), KernelParameter::In(DType::I64), …],
 ///                 geometry: Geometry::Indexed,
 ///                 cost: Cost::Cheap,
 ///                 twin: gather_twin::<T>,
@@ -274,7 +274,7 @@ macro_rules! row {
     };
     (@parameter Block($X:ty)) => { <$X>::PARAMETER };
     (@parameter $kind:ident $(($X:ty))?) => {
-        $crate::kernel::Parameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?
+        $crate::kernel::KernelParameter::$kind $((<$X as $crate::dtype::Element>::DTYPE))?
     };
 
     (@last $name:literal) => { $name };

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::mt19937::{Engine, N, SeedCall};
+use super::mt19937::{Mt19937, N, SeedCall};
 use crate::base::error::GpuError;
 use crate::base::lock::lock;
 
@@ -16,20 +16,20 @@ const DEFAULT_SEED: u64 = 67_280_421_310_721;
 /// each fill of a tensor in one piece.
 #[derive(Clone)]
 pub struct Generator {
-    engine: Arc<Mutex<Engine>>,
+    engine: Arc<Mutex<Mt19937>>,
 }
 
 impl Generator {
     /// Creates a generator with PyTorch's default seed, 67280421310721 (`torch.Generator()`).
     pub fn new() -> Generator {
-        Generator { engine: Arc::new(Mutex::new(Engine::new(DEFAULT_SEED))) }
+        Generator { engine: Arc::new(Mutex::new(Mt19937::new(DEFAULT_SEED))) }
     }
 
     /// Restarts the stream at `seed` (`Generator.manual_seed`), and returns the same generator.
     ///
     /// PyTorch stores the two's complement of a negative seed: pass `-1_i64 as u64`.
     pub fn manual_seed(&self, seed: u64) -> Generator {
-        *self.lock() = Engine { chosen: Some(SeedCall::now()), ..Engine::new(seed) };
+        *self.lock() = Mt19937 { chosen: Some(SeedCall::now()), ..Mt19937::new(seed) };
         self.clone()
     }
 
@@ -104,7 +104,7 @@ impl Generator {
         let normal_is_valid = i32::from_le_bytes(get(state, NORMAL_IS_VALID)) != 0;
         let next_normal = normal_is_valid.then(|| f64::from_le_bytes(get(state, NORMAL)));
         let seed = u64::from_le_bytes(get(state, SEED));
-        *self.lock() = Engine { seed, words, next, ready, next_normal, chosen: Some(SeedCall::now()) };
+        *self.lock() = Mt19937 { seed, words, next, ready, next_normal, chosen: Some(SeedCall::now()) };
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Generator {
         }
         let theirs = other.lock();
         let Some(chosen) = theirs.chosen.filter(|chosen| chosen.is_of_this_thread()) else { return };
-        let engine = Engine::clone(&theirs);
+        let engine = Mt19937::clone(&theirs);
         drop(theirs); // Two threads that hold one lock each and want the other would wait forever.
         let mut own = self.lock();
         if own.chosen.is_none_or(|own| own.number < chosen.number) {
@@ -124,7 +124,7 @@ impl Generator {
     }
 
     /// Locks the engine. An operation locks once, so that other threads' draws do not come between its draws.
-    pub fn lock(&self) -> MutexGuard<'_, Engine> {
+    pub fn lock(&self) -> MutexGuard<'_, Mt19937> {
         lock(&self.engine)
     }
 }

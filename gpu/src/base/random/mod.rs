@@ -9,7 +9,7 @@ mod mt19937;
 mod philox;
 
 pub use generator::Generator;
-pub use mt19937::Engine;
+pub use mt19937::Mt19937;
 pub use philox::{Philox, fill as philox_fill};
 
 /// SplitMix64's last step: every bit of the result depends on every bit of the input.

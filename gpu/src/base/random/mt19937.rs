@@ -14,7 +14,7 @@ const M: usize = 397;
 /// The CPU random number engine (`at::mt19937`, with the cached normal of `at::CPUGeneratorImpl`).
 /// [`Generator`](super::Generator) shares it between owners.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct Mt19937 {
     pub(super) seed: u64,
     pub(super) words: [u32; N],
     pub(super) next: usize,
@@ -44,10 +44,10 @@ impl SeedCall {
     }
 }
 
-impl Engine {
+impl Mt19937 {
     /// Seeds an engine like `torch.manual_seed`. Only the low 32 bits reach the state, so `7` and `2^32 + 7` give the
     /// same numbers. [`Generator::initial_seed`](super::Generator::initial_seed) returns all 64.
-    pub fn new(seed: u64) -> Engine {
+    pub fn new(seed: u64) -> Mt19937 {
         // The initialisation of MT19937's 2002 revision. Multiplier: Knuth, TAOCP vol. 2, third edition, p. 106.
         let mut words = [seed as u32; N];
         for j in 1..N {
@@ -55,7 +55,7 @@ impl Engine {
             words[j] = 1_812_433_253_u32.wrapping_mul(previous ^ (previous >> 30)).wrapping_add(j as u32);
         }
         // No word is ready, so the first draw starts with a refill.
-        Engine { seed, words, next: 0, ready: 0, next_normal: None, chosen: None }
+        Mt19937 { seed, words, next: 0, ready: 0, next_normal: None, chosen: None }
     }
 
     /// One word (`CPUGeneratorImpl::random`).

@@ -6,7 +6,7 @@ use super::super::memory::Access;
 use super::super::pinned::PinnedSpace;
 use super::super::task::{End, Task};
 use super::stripes::Stripes;
-use crate::base::kernel::{Argument, Parameter};
+use crate::base::kernel::{Argument, KernelParameter};
 
 /// The name of work outside a user's operation.
 pub(super) fn name_of(task: &Task) -> &'static str {
@@ -28,9 +28,9 @@ pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Ac
     match task {
         Task::Kernel(launch) => {
             for (parameter, argument) in launch.kernel.parameters.iter().zip(&launch.arguments) {
-                let (Parameter::In(dtype) | Parameter::Out(dtype)) = parameter else { continue };
+                let (KernelParameter::In(dtype) | KernelParameter::Out(dtype)) = parameter else { continue };
                 let Argument::Tensor { pointer, view } = argument else { continue };
-                let write = matches!(parameter, Parameter::Out(_));
+                let write = matches!(parameter, KernelParameter::Out(_));
                 let access = Access { address: pointer.0, bytes: view.reach() * dtype.size(), write };
                 used(access, Stripes::of(view, dtype.size()));
             }

@@ -31,8 +31,9 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
 }
 
 /// Finds no memory for its workspace.
-static HUNGRY: KernelDef =
-    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(TwinError::OutOfHostMemory { bytes: 123 }));
+static HUNGRY: KernelDef = elementwise("hungry", &[KernelParameter::Out(DType::F32)], |_| {
+    Err(TwinError::OutOfHostMemory { bytes: 123 })
+});
 
 #[test]
 fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when_it_is_told() {
@@ -153,7 +154,7 @@ fn arguments_of_the_wrong_kinds_are_refused_at_once() {
 
 /// Writes 10 if the input is the output, else the input's first element.
 static PROBE: KernelDef =
-    elementwise("probe", &[Parameter::Out(DType::F32), Parameter::In(DType::F32)], |args| {
+    elementwise("probe", &[KernelParameter::Out(DType::F32), KernelParameter::In(DType::F32)], |args| {
         let value = args.inputs[0].bytes.map_or(10.0, |x| bytemuck::cast_slice::<u8, f32>(x)[0]);
         floats_mut(args.outputs[0].bytes)[0] = value;
         Ok(())
@@ -183,13 +184,16 @@ fn an_input_that_is_the_output_is_read_from_it_and_one_that_overlaps_it_faults()
     }
 }
 
-static TWO_OUTPUTS: KernelDef =
-    elementwise("two_outputs", &[Parameter::Out(DType::F32), Parameter::Out(DType::F32)], |args| {
+static TWO_OUTPUTS: KernelDef = elementwise(
+    "two_outputs",
+    &[KernelParameter::Out(DType::F32), KernelParameter::Out(DType::F32)],
+    |args| {
         let [a, b] = args.outputs else { unreachable!("it has two") };
         floats_mut(a.bytes).fill(1.0);
         floats_mut(b.bytes).fill(2.0);
         Ok(())
-    });
+    },
+);
 
 #[test]
 fn two_outputs_are_two_and_must_not_overlap() {
@@ -217,7 +221,7 @@ fn views_reach_as_far_as_their_strides() {
 }
 
 static PANICS: KernelDef =
-    elementwise("panics", &[Parameter::Out(DType::F32)], |_| panic!("a test of panics"));
+    elementwise("panics", &[KernelParameter::Out(DType::F32)], |_| panic!("a test of panics"));
 
 #[test]
 fn a_twin_that_panics_is_a_failed_launch() {

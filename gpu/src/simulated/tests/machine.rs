@@ -189,7 +189,7 @@ fn matrix_products_take_their_time_in_order() {
 
 static NOTHING_WITH_TWO: KernelDef = elementwise(
     "nothing_with_two",
-    &[Parameter::In(DType::F32), Parameter::In(DType::F32), Parameter::Out(DType::F32)],
+    &[KernelParameter::In(DType::F32), KernelParameter::In(DType::F32), KernelParameter::Out(DType::F32)],
     |_| Ok(()),
 );
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::wide::{Law, fill_lanes};
 use super::*;
-use crate::random::{Engine, Generator};
+use crate::random::{Generator, Mt19937};
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/");
 
@@ -26,8 +26,8 @@ fn rng_cases(op: &str) -> Vec<Value> {
     found
 }
 
-fn engine(case: &Value) -> Engine {
-    Engine::new(case["seed"].as_u64().unwrap())
+fn engine(case: &Value) -> Mt19937 {
+    Mt19937::new(case["seed"].as_u64().unwrap())
 }
 
 fn size(case: &Value) -> usize {
@@ -50,13 +50,13 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-fn uniform(engine: &mut Engine, n: usize, from: f32, to: f32) -> Vec<f32> {
+fn uniform(engine: &mut Mt19937, n: usize, from: f32, to: f32) -> Vec<f32> {
     let mut out = vec![f32::NAN; n];
     fill_uniform_f32(engine, &mut out, from, to);
     out
 }
 
-fn normal(engine: &mut Engine, n: usize, mean: f64, std: f64) -> Vec<f32> {
+fn normal(engine: &mut Mt19937, n: usize, mean: f64, std: f64) -> Vec<f32> {
     let mut out = vec![f32::NAN; n];
     fill_normal_f32(engine, &mut out, mean, std);
     out
@@ -147,7 +147,7 @@ fn dropout_masks() {
 
 #[test]
 fn initial_weights() {
-    let layer = |engine: &mut Engine, n: usize, fan_in: f64| {
+    let layer = |engine: &mut Mt19937, n: usize, fan_in: f64| {
         let bound = (1.0 / fan_in.sqrt()) as f32;
         uniform(engine, n, -bound, bound)
     };
@@ -199,10 +199,10 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Hashes everything that `draw` draws, for each seed. The second and the fourth seed share their low 32 bits.
-fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
+fn hashes(draw: impl Fn(&mut Mt19937, &mut Hash)) -> [u64; 5] {
     [0, 7, 42, (1 << 32) + 7, u64::MAX].map(|seed| {
         let mut hash = Hash::new();
-        draw(&mut Engine::new(seed), &mut hash);
+        draw(&mut Mt19937::new(seed), &mut hash);
         hash.0
     })
 }
@@ -382,7 +382,7 @@ fn permutations_of_every_size() {
 /// PyTorch takes this branch from two hundred million elements on; ten show the rule.
 #[test]
 fn a_large_permutation_grows_inside_out() {
-    assert_eq!(distributions::randperm_inside_out(&mut Engine::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
+    assert_eq!(distributions::randperm_inside_out(&mut Mt19937::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
 }
 
 #[test]
@@ -413,12 +413,12 @@ fn bernoulli_of_numbers_and_tensors() {
 fn the_copy_for_any_cpu_gives_the_same_bits() {
     each_case(
         [
-            (Law::Uniform { from: -0.1, to: 0.3 }, uniform(&mut Engine::new(7), 4800, -0.1, 0.3)),
-            (Law::Normal { mean: 0.3, std: 0.7 }, normal(&mut Engine::new(7), 4800, 0.3, 0.7)),
+            (Law::Uniform { from: -0.1, to: 0.3 }, uniform(&mut Mt19937::new(7), 4800, -0.1, 0.3)),
+            (Law::Normal { mean: 0.3, std: 0.7 }, normal(&mut Mt19937::new(7), 4800, 0.3, 0.7)),
         ],
         |(law, whole)| {
             let mut out = [f32::NAN; 4800];
-            fill_lanes(&mut Engine::new(7), &mut out, law);
+            fill_lanes(&mut Mt19937::new(7), &mut out, law);
             assert_eq!(bits(&out), bits(&whole));
         },
     );
@@ -541,7 +541,7 @@ fn a_bad_state_is_refused_and_changes_nothing() {
 #[test]
 fn no_state_makes_a_draw_panic() {
     let good = Generator::new().get_state();
-    let mut engine = Engine::new(1);
+    let mut engine = Mt19937::new(1);
     for _ in 0..20_000 {
         let mut state = good.clone();
         for _ in 0..1 + engine.random() % 4 {

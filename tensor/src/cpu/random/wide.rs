@@ -4,7 +4,7 @@
 //! same bits. (The default for aarch64 has vectors and FMA.)
 
 use crate::cpu::math::mul_add;
-use crate::random::Engine;
+use crate::random::Mt19937;
 
 #[derive(Clone, Copy)]
 pub(super) enum Law {
@@ -15,7 +15,7 @@ pub(super) enum Law {
 }
 
 /// Fills `out`, one word per element, front to back.
-pub(super) fn fill(engine: &mut Engine, out: &mut [f32], law: Law) {
+pub(super) fn fill(engine: &mut Mt19937, out: &mut [f32], law: Law) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         // SAFETY: `fill_avx2` is safe code compiled for AVX2 and FMA, which this CPU has.
@@ -26,13 +26,13 @@ pub(super) fn fill(engine: &mut Engine, out: &mut [f32], law: Law) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn fill_avx2(engine: &mut Engine, out: &mut [f32], law: Law) {
+fn fill_avx2(engine: &mut Mt19937, out: &mut [f32], law: Law) {
     fill_lanes(engine, out, law);
 }
 
 // This function and its callees are always inlined, so they are compiled for the instruction set of `fill_avx2`.
 #[inline(always)]
-pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
+pub(super) fn fill_lanes(engine: &mut Mt19937, out: &mut [f32], law: Law) {
     match law {
         Law::Uniform { from, to } => {
             engine.fill_from_words(out, |word| mul_add(unit(word), to - from, from));

@@ -4,7 +4,7 @@ use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
 use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Geometry, KernelDef, Parameter, TwinResult};
+use crate::kernel::{Args, Cost, Geometry, KernelDef, KernelParameter, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
@@ -155,7 +155,7 @@ const fn kernel<From: Element, To: Element>(
         name: "cast",
         module: module_path!(),
         types: const { &[From::DTYPE, To::DTYPE] },
-        parameters: const { &[Parameter::In(From::DTYPE), Parameter::Out(To::DTYPE)] },
+        parameters: const { &[KernelParameter::In(From::DTYPE), KernelParameter::Out(To::DTYPE)] },
         geometry: Geometry::Elements,
         cost: Cost::Cheap,
         twin,

@@ -26,7 +26,7 @@ use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
 use crate::options::{AndOptions, impl_and_options_for_pairs};
-use crate::random::{Engine, Generator};
+use crate::random::{Generator, Mt19937};
 use crate::shape::Layout;
 use crate::sort;
 use crate::tensor::Tensor;
@@ -280,7 +280,7 @@ fn all_of(dtype: DType) -> (i64, u64) {
     }
 }
 
-fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -> R {
+fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Mt19937) -> R) -> R {
     match generator {
         Some(generator) => draw(&mut generator.lock()),
         None => draw(&mut Machine::default_generator().lock()),
@@ -297,7 +297,7 @@ fn memory_order(tensor: &Tensor) -> Vec<usize> {
 fn fill<T: bytemuck::Pod>(
     target: &Tensor,
     generator: Option<&Generator>,
-    distribution: impl FnOnce(&mut Engine, &mut [T]),
+    distribution: impl FnOnce(&mut Mt19937, &mut [T]),
 ) -> Result<()> {
     let in_order = target.with_layout(target.layout().permute(&memory_order(target)));
     let fresh = match in_order.is_contiguous() {

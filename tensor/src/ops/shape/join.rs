@@ -6,7 +6,7 @@ use crate::autograd::record_list;
 use crate::cpu::reserve::reserve;
 use crate::error::{LayoutError, Result};
 use crate::host_context::HostContext;
-use crate::kernel::{Cost, Work};
+use crate::kernel::{Cost, KernelWork};
 use crate::ops::access::access_all;
 use crate::ops::launch::work_on;
 use crate::ops::plain::write;
@@ -164,7 +164,7 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
 fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
     for tensor in tensors {
         let work = work_on(tensor, Cost::Cheap);
-        HostContext::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
+        HostContext::charge(|host| host.kernel_time(&KernelWork { bytes: 2 * work.bytes, ..work }));
     }
     let dtype = out.dtype();
     let blocks = out.sizes()[..dim].iter().product();

@@ -6,7 +6,7 @@ use super::group::{ProcessGroup, default_group};
 use super::reduce::reduce;
 use super::work::Work;
 use crate::autograd::no_grad;
-use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
+use crate::collective::{Collective, CollectiveKey, CollectiveKind, Fingerprint, ReduceOp};
 use crate::device::{Device, DevicePtr};
 use crate::dtype::DType;
 use crate::error::distributed::DistributedError;
@@ -348,7 +348,7 @@ fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<
 }
 
 struct RankPart {
-    key: Key,
+    key: CollectiveKey,
     members: Arc<[usize]>,
     place: usize,
     kind: CollectiveKind,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::collective::Key;
+use crate::collective::CollectiveKey;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
@@ -224,16 +224,16 @@ impl ProcessGroup {
         self.rank().ok_or_else(|| DistributedError::NotInGroup.into())
     }
 
-    pub(super) fn next_key(&self) -> Key {
+    pub(super) fn next_key(&self) -> CollectiveKey {
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        Key { group: self.0.id, pair: None, number }
+        CollectiveKey { group: self.0.id, pair: None, number }
     }
 
-    pub(super) fn next_key_of(&self, pair: (usize, usize)) -> Key {
+    pub(super) fn next_key_of(&self, pair: (usize, usize)) -> CollectiveKey {
         let mut pairs = lock(&self.0.pairs);
         let number = pairs.entry(pair).or_insert(0);
         *number += 1;
-        Key { group: self.0.id, pair: Some(pair), number: *number }
+        CollectiveKey { group: self.0.id, pair: Some(pair), number: *number }
     }
 
     /// In nanoseconds.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::collective::Key;
+use crate::collective::CollectiveKey;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::gpu::{self, Event, Stream};
@@ -30,7 +30,7 @@ struct WorkState {
 #[derive(Clone)]
 enum UnderWay {
     Device { stream: Stream, ended: Arc<Event> },
-    Host { member: Member, key: Key },
+    Host { member: Member, key: CollectiveKey },
 }
 
 impl Work {
@@ -44,7 +44,7 @@ impl Work {
     }
 
     /// The first tensor receives the result, if any.
-    pub(super) fn on_host(member: Member, key: Key, tensors: Vec<Tensor>) -> Work {
+    pub(super) fn on_host(member: Member, key: CollectiveKey, tensors: Vec<Tensor>) -> Work {
         Work::of(UnderWay::Host { member, key }, tensors)
     }
 
@@ -104,7 +104,7 @@ impl Work {
     }
 
     /// Waits on the host until all ranks have arrived, and takes this rank's result.
-    fn meet(&self, member: &Member, key: Key) -> Result<()> {
+    fn meet(&self, member: &Member, key: CollectiveKey) -> Result<()> {
         let failed = |error: MeetingError| DistributedError::Meeting(error.seen_by(member.rank));
         let outcome = loop {
             match member.world.outcome(key) {
