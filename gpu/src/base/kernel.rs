@@ -201,11 +201,6 @@ impl Output<'_> {
     }
 }
 
-/// The byte range of the elements of a contiguous tensor.
-fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
-    layout.offset * dtype.size()..(layout.offset + layout.numel()) * dtype.size()
-}
-
 /// The arguments of a twin. Arguments of one kind are in the order of the parameters. A block is passed as one int per
 /// field.
 pub struct Args<'a, 'm> {
@@ -295,4 +290,9 @@ fn short(dtype: DType) -> &'static str {
         DType::F32 => "f32",
         DType::F64 => "f64",
     }
+}
+
+/// The byte range of the elements of a contiguous tensor.
+fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
+    layout.offset * dtype.size()..(layout.offset + layout.numel()) * dtype.size()
 }

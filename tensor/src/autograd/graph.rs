@@ -62,8 +62,6 @@ impl History {
     }
 }
 
-type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
-
 /// The accumulated gradient of a leaf (`AccumulateGrad`).
 #[derive(Default)]
 pub(crate) struct Leaf {
@@ -73,6 +71,8 @@ pub(crate) struct Leaf {
     pub(super) grad: Mutex<Option<Tensor>>,
     pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
 }
+
+type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 
 impl Leaf {
     pub(super) fn is_frozen(&self) -> bool {

@@ -50,6 +50,13 @@ pub(crate) fn launch_on(
     })
 }
 
+/// The work of writing, or reading, every element of a tensor on the host.
+pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> KernelWork {
+    let elements = tensor.numel() as u64;
+    let double = tensor.dtype() == DType::F64;
+    KernelWork { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
+}
+
 /// The work of a kernel on tensors of these sizes.
 // ANCHOR: work
 fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> KernelWork {
@@ -63,13 +70,6 @@ fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Ke
     work
 }
 // ANCHOR_END: work
-
-/// The work of writing, or reading, every element of a tensor on the host.
-pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> KernelWork {
-    let elements = tensor.numel() as u64;
-    let double = tensor.dtype() == DType::F64;
-    KernelWork { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
-}
 
 /// The default number of threads in a block.
 const BLOCK: u32 = 256;

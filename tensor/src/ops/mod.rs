@@ -97,6 +97,13 @@ pub(crate) fn update(
     update_by(operation, target, values, &mut || in_place.take().map_or(Ok(()), |in_place| in_place()))
 }
 
+/// Returns the error of a failed in-place operation. As in PyTorch, a target that must not be written to comes first.
+#[track_caller]
+pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
+    let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
+    of_target.err().unwrap_or_else(|| error.into())
+}
+
 /// The non-generic part of [`update`]. Calls `in_place` at most once.
 #[track_caller]
 fn update_by(
@@ -144,13 +151,6 @@ fn update_by(
     }
     target.storage().bump_version();
     Ok(target.clone())
-}
-
-/// Returns the error of a failed in-place operation. As in PyTorch, a target that must not be written to comes first.
-#[track_caller]
-pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
-    let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
-    of_target.err().unwrap_or_else(|| error.into())
 }
 
 /// Whether autograd records a write to `target` that depends on `inputs`. Returns an error if `target` must not be
