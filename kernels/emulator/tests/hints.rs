@@ -25,7 +25,7 @@ fn words_and_forms_of_other_languages_are_explained() {
     const FOR: &str = "write `for (int i = 0; i < n; i++) { … }`";
     const PARTS: &str = "put a `;` between the three parts: `for (int i = 0; i < n; i++)`";
     const PARENTHESES: &str = "a condition has parentheses around it: `if (i < n) { … }`";
-    const NO_COLON: &str = "there is no `:` here: the statements stand in `{ … }`";
+    const NO_COLON: &str = "C++ has no `:` here: write the statements in `{ … }`";
     const PRINT: &str = "write `printf(\"%d\\n\", i);`";
     const NO_LENGTH: &str = "a pointer has no length: pass the number of elements, as `n`";
     const DIVISION: &str = "`//` begins a comment; `/` of two whole numbers drops the fraction";
@@ -75,7 +75,7 @@ fn words_and_forms_of_other_languages_are_explained() {
         ("int i = blockIdx;", "it has three parts: `.x`, `.y` and `.z`, as in `blockIdx.x`"),
         ("atomicAdd(out[0], 1.0f);", "write `&` before it: `atomicAdd(&out[0], …)`"),
         ("# the first element\n    out[0] = 1;", "a comment begins with `//`"),
-        ("char c[] = 'abc';", "a text stands in `\"…\"`"),
+        ("char c[] = 'abc';", "a string has double quotes: `\"…\"`"),
         ("out[0] = math.sqrt(x);", "the functions have no prefix: `sqrtf(x)`, `expf(x)`, `fmaxf(x, y)`"),
     ];
     let wrong: Vec<String> = cases

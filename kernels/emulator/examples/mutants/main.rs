@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Further numbers set the first mutant and the number of processor cores. With `show` in front, a mutant is printed:
-//! `mutants -- show 4711`. Each hundred has a thread of its own, named after its first, so that the message of a stack
-//! overflow tells where to look; a panic is reported with the number of its mutant.
+//! `mutants -- show 4711`. Each hundred runs on a separate thread, named after its first mutant, so that the message of
+//! a stack overflow tells where to look; a panic is reported with the number of its mutant.
 
 mod mutate;
 

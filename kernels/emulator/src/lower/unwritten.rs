@@ -15,7 +15,7 @@ struct Unwritten<'a> {
     depth: u32,
 }
 
-/// Code that nothing uses may be nested more deeply than what is lowered.
+/// The maximum depth of nesting. Unused code may be nested more deeply than code that is lowered.
 const DEEPEST: u32 = 400;
 
 /// The warnings about a program, but not about the emulator's headers.
@@ -140,7 +140,8 @@ impl<'a> Unwritten<'a> {
         self.names.push((&variable.name, has_none.then_some(variable)));
     }
 
-    /// Before a loop: what it assigns has a value from the iteration before, unless each assignment reads the variable.
+    /// Enters a loop. A variable that the loop assigns has a value from the previous iteration, unless every assignment
+    /// reads it.
     #[cold]
     fn repeated(&mut self, body: &'a Stmt, more: impl Iterator<Item = &'a Expr>) {
         let (mut all, mut passed) = (more.collect(), Vec::new());
@@ -320,7 +321,8 @@ fn parts<'a>(value: &'a Expr, into: &mut Vec<&'a Expr>) {
     }
 }
 
-/// Adds the expressions of a statement, and of the statements within it; those that may be written, to `passed` as well.
+/// Adds the expressions of a statement, and of the statements within it; those that may be written, to `passed` as
+/// well.
 #[cold]
 fn expressions<'a>(statement: &'a Stmt, into: &mut Vec<&'a Expr>, passed: &mut Vec<&'a Expr>) {
     match &statement.kind {

@@ -26,6 +26,20 @@ pub struct Token {
     pub hidden: Option<Rc<Hidden>>,
 }
 
+impl Token {
+    /// The end of a file.
+    pub fn end(span: Span) -> Token {
+        Token {
+            tok: Tok::End,
+            span,
+            space_before: true,
+            first_of_line: true,
+            after_comment: false,
+            hidden: None,
+        }
+    }
+}
+
 /// A linked list of macro names.
 #[derive(Debug)]
 pub struct Hidden {
@@ -188,7 +202,7 @@ impl Lexer<'_> {
             let value = self.character('\'')?;
             if self.peek(0) != '\'' {
                 return Err(Error::new(self.span_from(start), "this character has no closing `'`")
-                    .help("a text stands in `\"…\"`"));
+                    .help("a string has double quotes: `\"…\"`"));
             }
             self.at += 1;
             return Ok(Tok::Char(value as i8));

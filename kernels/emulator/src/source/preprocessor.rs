@@ -75,14 +75,7 @@ pub fn preprocess(
     let line = text.lines().count().max(1) as u32;
     let end = Span { file, line, column: 1, length: 1 };
     let Preprocessor { headers, output: mut tokens, .. } = preprocessor;
-    tokens.push(Token {
-        tok: Tok::End,
-        span: end,
-        space_before: true,
-        first_of_line: true,
-        after_comment: false,
-        hidden: None,
-    });
+    tokens.push(Token::end(end));
     Ok(Preprocessed { headers, tokens })
 }
 
@@ -502,7 +495,7 @@ fn macro_parameters(tokens: &[Token]) -> Result<Vec<Rc<str>>> {
             [] if i == 0 && tokens.is_empty() => continue,
             [token] if token.is("...") && !is_last => "__VA_ARGS__".into(),
             [token] if token.ident().is_some() && !is_last => token.ident().cloned().unwrap_or_default(),
-            // `args...` of g++ has a name of its own.
+            // g++ also accepts a name before the dots: `args...`.
             _ => {
                 let wrong = parameter.get(1).or(parameter.first()).or(tokens.get(i)).unwrap_or(&tokens[0]);
                 return Err(Error::new(

@@ -5,7 +5,7 @@ use super::names::Names;
 use super::parser::Parser;
 use crate::source::first_headers::{Key, key, last_of};
 use crate::source::headers::Part;
-use crate::source::lexer::{Tok, Token};
+use crate::source::lexer::Token;
 use crate::source::{Errors, Span};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -33,14 +33,7 @@ pub fn first_headers(parts: &[Part]) -> Result<Rc<First>, Errors> {
             let before = first_headers(before)?;
             let mut tokens = last_of(parts)?.tokens.clone();
             let end = Span { file: parts.len() as u32, line: 1, column: 1, length: 1 };
-            tokens.push(Token {
-                tok: Tok::End,
-                span: end,
-                space_before: true,
-                first_of_line: true,
-                after_comment: false,
-                hidden: None,
-            });
+            tokens.push(Token::end(end));
             let mut parser = Parser::new(tokens, &before, 0);
             parser.whole_file()?;
             parser.tree.undeclared.clear();

@@ -46,7 +46,7 @@ impl Parser {
             }
         }
         if self.is(":") && (["if", "for", "while"].contains(&first) || last == "else") {
-            return Some("there is no `:` here: the statements stand in `{ … }`");
+            return Some("C++ has no `:` here: write the statements in `{ … }`");
         }
         let is_same_line = self.span().line == self.tokens[before].span.line;
         if self.is_word("if") && expected("`;`") && is_same_line {

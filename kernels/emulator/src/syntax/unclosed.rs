@@ -64,7 +64,7 @@ impl Parser {
         }
     }
 
-    /// The error of a `}` outside of everything. What came after the last function was meant to be in it.
+    /// The error of a `}` at file scope. The code after the last function was probably meant to be in its body.
     #[cold]
     pub(super) fn closes_nothing(&mut self) -> Box<Error> {
         let span = self.span();
