@@ -58,10 +58,7 @@ const SOLUTIONS: [(&str, &str); 14] = files![
 
 fn programs() -> Vec<(String, String)> {
     let steps = LADDERS.iter().flat_map(|ladder| {
-        ladder
-            .steps
-            .iter()
-            .map(|step| (format!("ladder/{}/{}", ladder.name, step.file), step.text.to_owned()))
+        ladder.steps.iter().map(|step| (format!("ladder/{}", step.file), step.text.to_owned()))
     });
     let solutions = puzzles::ALL.iter().zip(SOLUTIONS);
     PROGRAMS

@@ -332,4 +332,6 @@ fn programs_of_the_chapter_are_compared_with_the_emulator() {
         assert_eq!((&*output, code), ("", Some(2)));
         assert!(errors.starts_with(wanted), "{errors}");
     }
+    let (_, names, _) = compare(&["no-such"], "/nowhere");
+    assert!(names.contains(", ladder/reduction/1-naive.cu, "), "{names}");
 }
