@@ -16,6 +16,7 @@ pub fn each_case<C, R: CaseResult>(cases: impl IntoIterator<Item = C>, mut check
         }
         count += 1;
     }
+    assert!(count > 0, "there are no cases");
     assert!(failures.is_empty(), "{} of {count} cases failed:{}", failures.len(), failures.concat());
 }
 

@@ -2,6 +2,7 @@
 //! kernels show that the CUDA stand-in is faithful.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::ptr;
 use std::sync::LazyLock;
@@ -35,12 +36,13 @@ pub fn at<T>(argument: &T) -> *mut c_void {
     ptr::from_ref(argument).cast_mut().cast()
 }
 
-pub struct Kernels(Library);
+/// A library of kernels. It stays loaded: Zig's C++ library registers exit handlers, which would be called after an unload.
+pub struct Kernels(ManuallyDrop<Library>);
 
 impl Kernels {
     fn load(path: &Path) -> Kernels {
         // SAFETY: its only initialisers are those of constants.
-        Kernels(unsafe { Library::new(path) }.unwrap())
+        Kernels(ManuallyDrop::new(unsafe { Library::new(path) }.unwrap()))
     }
 
     pub fn run(
