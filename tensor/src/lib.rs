@@ -123,7 +123,8 @@
 
 pub use todevice_gpu::base::random;
 pub(crate) use todevice_gpu::base::{
-    collective, conv, device, dtype, figure_file, flags, kernel, lock, reading, shape, sort, topology,
+    collective, conv, device, dtype, figure_file, flags, kernel, lock, memory_format, reading, shape, sort,
+    topology,
 };
 pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
@@ -216,6 +217,7 @@ pub use error::{
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;
 pub use machine::{GpuSpec, Machine, SimulatedGpus, manual_seed, parse_seed};
+pub use memory_format::MemoryFormat;
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};

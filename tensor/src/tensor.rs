@@ -20,6 +20,7 @@ use crate::dtype::DType;
 use crate::error::{Error, LayoutError, Result, TensorError};
 use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::lock::lock;
+use crate::memory_format::MemoryFormat;
 use crate::mismatch::Owner;
 use crate::scope;
 use crate::shape::Layout;
@@ -58,36 +59,48 @@ impl Tensor {
     /// Allocates contiguous host memory for an operation to write its result to.
     #[track_caller]
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        Tensor::uninit_in(Storage::allocate, sizes, dtype)
+        Tensor::uninit_in(Storage::allocate, Layout::contiguous(sizes)?, dtype)
     }
 
-    /// Like [`uninit`](Self::uninit), on any device of the current machine.
+    /// Like [`uninit`](Self::uninit), on any device of the current machine and in any layout.
     #[track_caller]
-    pub(crate) fn uninit_on(device: Device, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        Tensor::uninit_in(|bytes| Storage::allocate_on(device, bytes), sizes, dtype)
+    pub(crate) fn uninit_on(device: Device, layout: Layout, dtype: DType) -> Result<Tensor> {
+        Tensor::uninit_in(|bytes| Storage::allocate_on(device, bytes), layout, dtype)
     }
 
-    /// Like [`uninit`](Self::uninit), in host memory pinned by a machine's driver.
+    /// Like [`uninit_on`](Self::uninit_on), in host memory pinned by a machine's driver.
     #[track_caller]
-    pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        Tensor::uninit_in(|bytes| Storage::allocate_pinned(cuda, bytes), sizes, dtype)
+    pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, layout: Layout, dtype: DType) -> Result<Tensor> {
+        Tensor::uninit_in(|bytes| Storage::allocate_pinned(cuda, bytes), layout, dtype)
     }
 
     /// Like [`uninit`](Self::uninit), on this tensor's device (`Tensor.new_empty`).
     #[track_caller]
     pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
-        Tensor::uninit_in(|bytes| self.storage().allocate_beside(bytes), sizes, dtype)
+        self.uninit_with(Layout::contiguous(sizes)?, dtype)
+    }
+
+    /// Like [`uninit_beside`](Self::uninit_beside), with this tensor's sizes and strides (`torch.empty_like`). A tensor
+    /// with gaps gives one without.
+    #[track_caller]
+    pub(crate) fn uninit_like(&self, dtype: DType) -> Result<Tensor> {
+        self.uninit_with(self.layout().like()?, dtype)
+    }
+
+    /// Like [`uninit_beside`](Self::uninit_beside), in any layout.
+    #[track_caller]
+    pub(crate) fn uninit_with(&self, layout: Layout, dtype: DType) -> Result<Tensor> {
+        Tensor::uninit_in(|bytes| self.storage().allocate_beside(bytes), layout, dtype)
     }
 
     #[track_caller]
     fn uninit_in(
         allocate: impl FnOnce(usize) -> Result<Arc<Storage>>,
-        sizes: &[usize],
+        layout: Layout,
         dtype: DType,
     ) -> Result<Tensor> {
-        let layout = Layout::contiguous(sizes)?;
-        let storage = allocate(layout.bytes(dtype.size())?)?;
-        Ok(Tensor::made_of(storage, layout, dtype))
+        let bytes = layout.bytes(dtype.size())?.max(layout.reach() * dtype.size());
+        Ok(Tensor::made_of(allocate(bytes)?, layout, dtype))
     }
 
     /// Creates a tensor that covers its whole storage.
@@ -239,6 +252,12 @@ impl Tensor {
     /// Whether its elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.0.layout.is_contiguous()
+    }
+
+    /// Whether its elements are in the order of a memory format without gaps
+    /// (`Tensor.is_contiguous(memory_format=)`).
+    pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
+        self.0.layout.is_in_format(format)
     }
 
     /// Whether this tensor was made by a view operation (`Tensor._is_view`).

@@ -73,6 +73,7 @@ mod sizes;
 mod soft_targets;
 mod state;
 mod streams;
+mod strides;
 mod sweep_in_time;
 mod sync_debug;
 mod tf32;

@@ -10,6 +10,8 @@ pub mod flags;
 pub mod gemm;
 pub mod kernel;
 pub mod lock;
+pub mod memory_format;
+pub mod order;
 pub mod place;
 pub mod process;
 pub mod pytorch_build;

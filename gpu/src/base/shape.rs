@@ -46,6 +46,8 @@ pub enum LayoutError {
     TooLarge { sizes: Vec<usize> },
     #[error("Stride calculation overflowed")]
     StridesTooLarge,
+    #[error("required rank 4 tensor to use channels_last format")]
+    ChannelsLastDims,
     #[error("Trying to create tensor with negative dimension {}: {sizes:?}", .sizes[*.index])]
     NegativeSize { sizes: Vec<i64>, index: usize },
 }
@@ -182,6 +184,12 @@ impl Layout {
         (ndim, sizes, strides)
     }
 
+    /// Whether an index leads to the same element in both layouts, apart from their offsets.
+    pub fn has_strides_of(&self, other: &Layout) -> bool {
+        let dims = self.sizes().iter().zip(self.strides().iter().zip(other.strides()));
+        self.sizes() == other.sizes() && dims.filter(|(size, _)| **size != 1).all(|(_, (a, b))| a == b)
+    }
+
     /// Whether the elements in logical order are contiguous in memory.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
@@ -241,6 +249,20 @@ impl Layout {
     }
 
     pub fn expand(&self, sizes: &[usize]) -> Result<Layout> {
+        let mut out = self.repeated(sizes)?;
+        if self.ndim == 0 {
+            return Ok(out);
+        }
+        // A new dimension of size 1 repeats nothing, so its stride steps over the next dimension.
+        let new_dims = sizes.len() - self.ndim;
+        for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
+            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
+        }
+        Ok(out)
+    }
+
+    /// Like [`expand`](Self::expand), with stride 0 for all new dimensions.
+    pub(super) fn repeated(&self, sizes: &[usize]) -> Result<Layout> {
         let mut out = Layout::from_parts(sizes, &[], self.offset)?;
         let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         if numel.is_none_or(|numel| numel > isize::MAX as usize) {
@@ -255,10 +277,6 @@ impl Layout {
                 let (from, to) = (self.sizes().to_vec(), signed(sizes));
                 return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
             }
-        }
-        // A new dimension of size 1 repeats nothing, so its stride steps over the next dimension.
-        for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
-            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
         }
         out.countable()
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
-use super::graph::{History, Meta};
+use super::graph::{History, Leaf, Meta};
 use super::mode::is_recording;
 use super::saved::{SavedList, SavedTensor, SavedTensors, SavedTensorsHooks};
 use super::stand_ins;
@@ -134,7 +134,7 @@ impl Checkpoint {
         // The graph of the second run ends at this input, and is freed once its lists exist.
         let input = input.detached_from(input.place());
         if self.requires_grad {
-            input.set_history(History::Leaf(Default::default()));
+            input.set_history(History::Leaf(Leaf::of(&input)));
         }
         let lists = Arc::new(Mutex::new(Vec::new()));
         let _left = enter_hooks({

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::gpu::runtime::Cuda;
 use crate::host_context::HostContext;
 use crate::lock::lock;
-use crate::shape::broadcast;
+use crate::shape::{Layout, broadcast};
 use crate::tensor::Tensor;
 use crate::{ops, scope};
 
@@ -395,10 +395,15 @@ impl Leaf {
                 total.add_(&grad)?;
                 total.clone()
             }
-            // A gradient that is shared or not dense is copied: the sum a + b gives the same tensor to both inputs.
+            // A gradient that is shared or has other strides is copied: the sum a + b gives the same tensor to both
+            // inputs.
             None => {
-                let own = grad.is_sole_owner() && grad.is_contiguous();
-                let total = if own { grad } else { ops::plain::copy_of(&grad)? };
+                let layout = match self.layout.is_dense() {
+                    true => self.layout,
+                    false => Layout::contiguous(grad.sizes())?,
+                };
+                let own = grad.is_sole_owner() && grad.layout().has_strides_of(&layout);
+                let total = if own { grad } else { ops::plain::copy_in(layout, &grad)? };
                 slot.insert(total).clone()
             }
         };

@@ -1,7 +1,5 @@
 //! Autograd methods of tensors: `requires_grad`, `grad_fn` and the accumulated gradient.
 
-use std::sync::Arc;
-
 use super::error::AutogradError;
 use super::graph::{History, Leaf};
 use super::mode::is_inference_mode_enabled;
@@ -27,7 +25,7 @@ impl Tensor {
             History::Node(_) if !requires_grad => {
                 return Err(AutogradError::RequiresGradNonLeaf { to: false }.into());
             }
-            History::None if requires_grad => self.set_history(History::Leaf(Default::default())),
+            History::None if requires_grad => self.set_history(History::Leaf(Leaf::of(self))),
             // Freezing keeps the gradient and the hooks, and unfreezing restores them.
             History::Leaf(leaf) => leaf.set_frozen(!requires_grad),
             History::Node(_) | History::None => {}
@@ -85,7 +83,7 @@ impl Tensor {
             (History::Node(_), _) => return Err(AutogradError::RequiresGradNonLeaf { to: true }.into()),
             (History::None, None) => {}
             (History::None, grad) => {
-                let leaf = Arc::<Leaf>::default();
+                let leaf = Leaf::of(self);
                 leaf.set_frozen(true);
                 leaf.set_grad(grad);
                 self.set_history(History::Leaf(leaf));

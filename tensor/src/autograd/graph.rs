@@ -21,6 +21,7 @@ use crate::device::{Device, StreamKey};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::lock::lock;
+use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 /// How gradients flow into a tensor.
@@ -63,18 +64,24 @@ impl History {
 }
 
 /// The accumulated gradient of a leaf (`AccumulateGrad`).
-#[derive(Default)]
 pub(crate) struct Leaf {
     /// Whether requires_grad is off now. The leaf keeps its gradient, and graphs recorded earlier still lead to it,
     /// so the flag cannot live in the tensor alone.
     frozen: AtomicBool,
     pub(super) grad: Mutex<Option<Tensor>>,
     pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
+    /// The tensor's layout, which its gradient gets, too.
+    pub(super) layout: Layout,
 }
 
 type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 
 impl Leaf {
+    pub(super) fn of(tensor: &Tensor) -> Arc<Leaf> {
+        let layout = tensor.layout().at_start();
+        Arc::new(Leaf { frozen: false.into(), grad: Mutex::default(), hooks: Mutex::default(), layout })
+    }
+
     pub(super) fn is_frozen(&self) -> bool {
         self.frozen.load(Ordering::Relaxed)
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::autograd::stand_ins::{self, Cell, lasting, tensor_in};
 use crate::error::Result;
+use crate::memory_format::MemoryFormat;
 use crate::mismatch::Owner;
 use crate::ops::transfer::ToOptions;
 use crate::print;
@@ -31,7 +32,7 @@ impl Parameter {
 
     #[track_caller]
     fn owned(tensor: &Tensor, owner: Owner) -> Result<Parameter> {
-        let leaf = tensor.detach().contiguous()?.requiring_grad()?;
+        let leaf = tensor.detach().requiring_grad()?;
         Ok(Parameter(Arc::new(RwLock::new(leaf.owned_by(owner)))))
     }
 
@@ -94,10 +95,13 @@ impl Parameter {
     }
 }
 
-/// Moves the tensor, and converts its dtype if it is floating-point. Returns `None` if nothing changes.
+/// Moves the tensor, converts its dtype if it is floating-point, and reorders it in memory if it has four dimensions.
+/// Returns `None` if nothing changes.
 fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
     let dtype = options.dtype.filter(|_| old.dtype().is_floating_point());
-    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keeps the line that created it
+    let memory_format = if old.ndim() == 4 { options.memory_format } else { MemoryFormat::Preserve };
+    let options = ToOptions { dtype, memory_format, ..options };
+    let new = old.detached_from(old.place()).to(options)?; // keeps the line that created it
     Ok(Some(new).filter(|new| !new.shares_storage(old)))
 }
 

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::host_context::HostContext;
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, KernelParameter, KernelWork, Launch};
 use crate::ops::access::{InputSource, access, access_all, sources};
+use crate::shape::Layout;
 use crate::tensor::{Tensor, memory_of};
 
 /// Runs a kernel on the device of its tensors.
@@ -35,6 +36,42 @@ pub(crate) fn launch<const R: usize, const W: usize>(
 
 /// Like [`launch`], for any number of tensors.
 pub(crate) fn launch_on(
+    kernel: &'static KernelDef,
+    reads: &[&Tensor],
+    writes: &[&Tensor],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    let ordered = if kernel.is_elementwise() { in_memory_order(reads, writes[0])? } else { None };
+    let Some(ordered) = ordered else { return launch_in_order(kernel, reads, writes, ints, floats) };
+    let (out, reads) = ordered.split_last().expect("the output is the last");
+    let reads: SmallVec<[&Tensor; 4]> = reads.iter().collect();
+    launch_in_order(kernel, &reads, &[out], ints, floats)
+}
+
+/// The tensors of an elementwise kernel, the output last, with their dimensions in the order of the output's memory: a
+/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in this order already.
+fn in_memory_order(reads: &[&Tensor], write: &Tensor) -> Result<Option<SmallVec<[Tensor; 4]>>> {
+    let sizes = write.sizes();
+    let is_plain =
+        |tensor: &&&Tensor| tensor.is_contiguous() && (tensor.sizes() == sizes || tensor.ndim() == 0);
+    if sizes.len() < 2 || reads.iter().chain(&[write]).all(|tensor| is_plain(&tensor)) {
+        return Ok(None);
+    }
+    let layouts: SmallVec<[Layout; 4]> = [write].iter().chain(reads).map(|tensor| *tensor.layout()).collect();
+    let Some(order) = Layout::order_of(sizes, &layouts)? else { return Ok(None) };
+    let mut ordered = SmallVec::new();
+    for tensor in reads.iter().chain(&[write]) {
+        let layout = match tensor.ndim() {
+            0 => *tensor.layout(), // A number, which may be on the host.
+            _ => tensor.layout().expand(sizes)?.permute(&order),
+        };
+        ordered.push(Tensor::made_of(tensor.storage().clone(), layout, tensor.dtype()));
+    }
+    Ok(Some(ordered))
+}
+
+fn launch_in_order(
     kernel: &'static KernelDef,
     reads: &[&Tensor],
     writes: &[&Tensor],

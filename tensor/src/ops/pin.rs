@@ -6,7 +6,7 @@ use crate::gpu;
 use crate::host_context::HostContext;
 use crate::kernel::KernelWork;
 use crate::ops::access::access;
-use crate::ops::plain::dense;
+use crate::ops::plain::write;
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -61,13 +61,16 @@ impl Function<1> for PinMemory {
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let x = dense(x)?;
-        let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
+        let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.layout().at_start(), x.dtype())?;
+        if !x.layout().is_dense() {
+            write(&out, x)?;
+            return Ok(out);
+        }
         let bytes = x.numel() * x.dtype().size();
         let work = KernelWork { bytes: 2 * bytes as u64, flops: 0, double: false };
         HostContext::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
-            access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
+            access([x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
         }
         Ok(out)
     }

@@ -34,15 +34,21 @@ rows! {
     };
 }
 
+/// A copy with the same strides, without gaps (`Tensor.clone`).
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
-    let out = x.uninit_beside(x.sizes(), x.dtype())?;
-    launch(COPY.of(x.dtype())?, [x], [&out], &[], &[])?;
-    Ok(out)
+    copy_in(x.layout().like()?, x)
 }
 
 /// Returns the tensor if it is contiguous, else a contiguous copy.
-pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
-    if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
+pub(crate) fn contiguous(x: &Tensor) -> Result<Tensor> {
+    if x.is_contiguous() { Ok(x.clone()) } else { copy_in(Layout::contiguous(x.sizes())?, x) }
+}
+
+/// A copy in another layout of the same sizes.
+pub(crate) fn copy_in(layout: Layout, x: &Tensor) -> Result<Tensor> {
+    let out = x.uninit_with(layout, x.dtype())?;
+    write(&out, x)?;
+    Ok(out)
 }
 
 /// Views a contiguous tensor in other sizes with as many elements.

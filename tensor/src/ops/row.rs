@@ -69,11 +69,14 @@ impl Row {
 pub(crate) struct FusedOp {
     pub(crate) operation: Operation,
     pub(crate) kernel: Row,
+    /// For a gradient: whether the strides of the result follow the input rather than the gradient it gets. PyTorch's
+    /// differ.
+    pub(crate) input_first: bool,
 }
 
 impl FusedOp {
     pub(crate) const fn new(kernel: Row) -> FusedOp {
-        FusedOp { operation: Operation::new(kernel.name), kernel }
+        FusedOp { operation: Operation::new(kernel.name), kernel, input_first: false }
     }
 }
 

@@ -12,8 +12,10 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host_context::HostContext;
+use crate::memory_format::MemoryFormat;
 use crate::ops::access::access;
-use crate::ops::plain::{dense, write};
+use crate::ops::plain::{contiguous, copy_of, write};
+use crate::ops::shape::Copy;
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
@@ -22,7 +24,7 @@ operations! {
     static TO_DEVICE: Operation = Operation::new("_to_copy").node("ToCopyBackward0");
 }
 
-/// The destination of [`Tensor::to`]: a device, a dtype, or both. A default changes nothing.
+/// The destination of [`Tensor::to`]: a device, a dtype, a memory format, or several of them. A default changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
     /// The device to copy to.
@@ -31,6 +33,8 @@ pub struct ToOptions {
     pub dtype: Option<DType>,
     /// Whether to copy even if nothing changes.
     pub copy: bool,
+    /// The order of the result in memory. The default keeps the strides.
+    pub memory_format: MemoryFormat,
     /// Whether to skip the wait for copies that the GPU makes alone: from pinned memory ([`Tensor::pin_memory`]) to the
     /// GPU, and from the GPU to the host, where the result is in pinned memory. Before the next synchronization, do not
     /// write to the source or read the result.
@@ -60,18 +64,29 @@ impl Tensor {
         let dtype = options.dtype.unwrap_or(self.dtype());
         if device == self.device() {
             return match dtype == self.dtype() {
-                true if options.copy => self.copy(),
+                true if options.copy || !self.suits(options.memory_format) => {
+                    ops::apply(Copy { format: options.memory_format }, [self])
+                }
                 true => Ok(self.clone()),
-                false => self.to_dtype(dtype),
+                false => self.to_dtype(dtype, options.memory_format),
             };
         }
         device.check_usable()?;
         self.device().check_route(device)?;
-        let converted = if dtype == self.dtype() { self } else { &self.to_dtype(dtype)? };
+        let converted = match dtype == self.dtype() {
+            true if self.suits(options.memory_format) => self,
+            true => &self.contiguous_in(options.memory_format)?,
+            false => &self.to_dtype(dtype, options.memory_format)?,
+        };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
     // ANCHOR_END: to
+
+    /// Whether a copy in a memory format is unnecessary. As in PyTorch, gaps do not matter.
+    fn suits(&self, format: MemoryFormat) -> bool {
+        format == MemoryFormat::Preserve || self.layout().suggested_format() == format
+    }
 
     /// This tensor on the CPU, or the tensor itself if it is already there.
     #[track_caller]
@@ -95,6 +110,12 @@ impl From<Device> for ToOptions {
 impl From<DType> for ToOptions {
     fn from(dtype: DType) -> ToOptions {
         ToOptions { dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+impl From<MemoryFormat> for ToOptions {
+    fn from(memory_format: MemoryFormat) -> ToOptions {
+        ToOptions { memory_format, ..Default::default() }
     }
 }
 
@@ -131,31 +152,36 @@ pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
     if x.is_cuda() { copy_to(x, Device::Cpu, false) } else { Ok(x.clone()) }
 }
 
-/// A contiguous copy on another device. A non-contiguous tensor is first made contiguous on its own device, so that one
-/// copy suffices.
+/// A copy on another device with the same strides. A tensor with gaps is first copied to one without gaps on its own
+/// device, so that one copy suffices.
 fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
-    let x = dense(x)?;
+    let x = if x.layout().is_dense() { x } else { &copy_of(x)? };
     let out = match x.storage().device() {
         // A non-blocking copy ends after this function returns, so its target must be pinned.
         Some(source) if non_blocking && !device.is_cuda() => {
-            Tensor::uninit_pinned(source.cuda(), x.sizes(), x.dtype())?
+            Tensor::uninit_pinned(source.cuda(), x.layout().at_start(), x.dtype())?
         }
-        _ => Tensor::uninit_on(device, x.sizes(), x.dtype())?,
+        _ => Tensor::uninit_on(device, x.layout().at_start(), x.dtype())?,
     };
-    transfer(&x, &out, non_blocking)?;
+    transfer(x, &out, non_blocking)?;
     Ok(out)
 }
 
 /// Overwrites `target` with the elements of `source`, which is on another device and is broadcast to the target's
 /// sizes.
 ///
-/// Copy engines copy raw bytes. A contiguous target receives them directly; any other gets them through a temporary
-/// buffer on its own device. Dtypes are converted before the copy, as in PyTorch, except in a blocking copy to the
-/// host.
+/// Copy engines copy raw bytes. A target without gaps receives them directly if the source has the same strides or can
+/// be made contiguous like the target; any other target gets them through a temporary buffer on its own device. Dtypes
+/// are converted before the copy, as in PyTorch, except in a blocking copy to the host.
 pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
     source.device().check_route(target.device())?;
     let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };
-    let source = dense(&source.to(dtype)?.expand(&signed(target.sizes()))?)?;
+    let source = source.to(dtype)?.expand(&signed(target.sizes()))?;
+    let is_alike = target.layout().is_dense() && target.layout().has_strides_of(source.layout());
+    if is_alike && target.dtype() == dtype {
+        return transfer(&source, target, non_blocking);
+    }
+    let source = contiguous(&source)?;
     if target.is_contiguous() && target.dtype() == dtype {
         return transfer(&source, target, non_blocking);
     }
@@ -164,7 +190,7 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
     write(target, &beside.to(target.dtype())?)
 }
 
-/// Copies the elements of a tensor to one of the same sizes and dtype on another device. Both are contiguous.
+/// Copies the elements of a tensor to one of the same dtype, sizes and strides on another device. Neither has gaps.
 // ANCHOR: transfer
 fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     let bytes = x.numel() * x.dtype().size();

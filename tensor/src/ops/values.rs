@@ -12,7 +12,7 @@ use crate::kernel::Cost;
 use crate::operation::enter_uncharged;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
-use crate::ops::plain::dense;
+use crate::ops::plain::contiguous;
 use crate::ops::transfer::to_host;
 use crate::print;
 use crate::scope;
@@ -82,9 +82,9 @@ impl Tensor {
         if T::DTYPE != self.dtype() {
             return Err(DTypeError::Read { held: self.dtype(), asked: T::DTYPE }.into());
         }
-        let dense = dense(&to_host(self)?)?;
-        HostContext::charge(|host| host.kernel_time(&work_on(&dense, Cost::Cheap)));
-        access([&dense], [], |[input], []| {
+        let values = contiguous(&to_host(self)?)?;
+        HostContext::charge(|host| host.kernel_time(&work_on(&values, Cost::Cheap)));
+        access([&values], [], |[input], []| {
             let values: &[T::Stored] = input.elements();
             collect(values.iter().map(|value| T::load(*value)), values.len())
         })?

@@ -11,6 +11,7 @@ use crate::operation::Operation;
 use crate::ops;
 use crate::ops::transfer::ToOptions;
 use crate::scope;
+use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 /// Splits a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
@@ -89,7 +90,7 @@ fn gather_rows(rows: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
     sizes[dim] = start;
     let rows: Vec<&Tensor> = rows.iter().collect();
     ops::call(&GATHER, &rows, |rows| {
-        let out = Tensor::uninit_on(target, &sizes, first.dtype())?;
+        let out = Tensor::uninit_on(target, Layout::contiguous(&sizes)?, first.dtype())?;
         for (row, (_, start, length)) in rows.iter().zip(&parts) {
             let part = out.with_layout(out.layout().slice(dim, *start, *length, 1));
             part.copy_(&row.detach())?;

@@ -19,7 +19,7 @@ use crate::host_context::HostContext;
 use crate::ops::access::access;
 use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
-use crate::ops::plain::{dense, write};
+use crate::ops::plain::{contiguous, write};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
@@ -356,7 +356,7 @@ fn pass(
     bias: Option<&Tensor>,
     sizes: &[usize],
 ) -> Result<Tensor> {
-    let (a, b) = (&dense(a)?, &dense(b)?);
+    let (a, b) = (&contiguous(a)?, &contiguous(b)?);
     let out = a.uninit_beside(sizes, a.dtype())?;
     if let Some(memory) = out.storage().device() {
         device::pass(memory, which, shape, [a, b], &out)?;
@@ -366,7 +366,7 @@ fn pass(
         return Ok(out);
     }
     HostContext::charge(|host| host.gemm_time(&shape.work(out.dtype())));
-    let bias = bias.map(dense).transpose()?;
+    let bias = bias.map(contiguous).transpose()?;
     // Without a bias, the third read is ignored.
     access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
         let [a, b, c] = [a, b, c].map(|input| input.dense_bytes(out.dtype()));

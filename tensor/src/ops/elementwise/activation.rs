@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::fused::run;
+use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
@@ -36,7 +37,7 @@ impl Function<1> for Activated {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        run(&self.activation.kernel, &[x], &self.numbers)
+        run(&self.activation.kernel, &[x], &self.numbers, result(&[x], x.dtype())?)
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
@@ -151,12 +152,15 @@ activations! {
             name: "leaky_relu", refused_as: "leaky_relu_cpu", types: floats, cost: Cheap,
             element: |x: T, slope: C| -> T { if x > 0.0 { x } else { x * slope } },
         },
-        backward: FusedOp::new(row! {
-            name: "leaky_relu_backward", types: floats, cost: Cheap,
-            element: |grad: T, x: T, slope: C| -> T {
-                if x > 0.0 { grad } else { grad * slope }
-            },
-        }),
+        backward: FusedOp {
+            input_first: true,
+            ..FusedOp::new(row! {
+                name: "leaky_relu_backward", types: floats, cost: Cheap,
+                element: |grad: T, x: T, slope: C| -> T {
+                    if x > 0.0 { grad } else { grad * slope }
+                },
+            })
+        },
     };
     static GELU: Activation = Activation {
         operation: Operation::new("gelu").node("GeluBackward0"),
@@ -183,7 +187,7 @@ activations! {
         },
         backward: FusedOp {
             operation: Operation::new("gelu_backward"),
-            kernel: row! {
+            ..FusedOp::new(row! {
                 name: "gelu_tanh_backward", types: floats, cost: Costly,
                 element: |grad: T, x: T| -> T {
                     let square = x * x;
@@ -191,7 +195,7 @@ activations! {
                     let slope = SLOPE as T * (1.0 + (3.0 * CUBE) as T * square);
                     grad * (0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope)
                 },
-            },
+            })
         },
     };
 }

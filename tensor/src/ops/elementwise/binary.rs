@@ -2,7 +2,7 @@
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
-use super::{Operand, check_in_place, output};
+use super::{Operand, check_in_place, promoted_result};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
 use crate::dtype::{DType, Scalar};
@@ -68,7 +68,7 @@ impl Function<2> for &'static Binary {
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
         (self.save)(ctx, [a, b]);
         let dtype = self.result_type(a, Operand::Tensor(b))?;
-        let out = output(a, b, dtype)?;
+        let out = promoted_result([a, b], dtype)?;
         self.compute(&out, a, b)?;
         Ok(out)
     }
@@ -157,7 +157,7 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
         if result == target.dtype() {
             return op.compute(target, target, &other);
         }
-        let wide = target.uninit_beside(target.sizes(), result)?;
+        let wide = target.uninit_like(result)?;
         op.compute(&wide, target, &other)?;
         ops::plain::write(target, &wide.to(target.dtype())?)
     })

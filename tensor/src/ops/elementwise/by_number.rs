@@ -1,7 +1,7 @@
 //! Products and quotients of half types with an unrounded f64. For sums and differences, PyTorch rounds it.
 
-use super::Operand;
 use super::binary::{Binary, binary};
+use super::{Operand, result};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -39,8 +39,11 @@ impl ByNumber {
     }
 
     pub(super) fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
-        let number = Tensor::full(&[], (self.number, DType::F64))?;
-        launch(self.kernel.of(x.dtype())?, [x, &number], [out], &[], &[])
+        launch(self.kernel.of(x.dtype())?, [x, &self.number()?], [out], &[], &[])
+    }
+
+    fn number(&self) -> Result<Tensor> {
+        Tensor::full(&[], (self.number, DType::F64))
     }
 }
 
@@ -51,7 +54,7 @@ impl Function<1> for ByNumber {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the number as a tensor.
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let out = result(&[x, &self.number()?], x.dtype())?;
         self.compute(&out, x)?;
         Ok(out)
     }

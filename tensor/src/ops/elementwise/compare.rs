@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::{Operand, output};
+use super::{Operand, result};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
@@ -14,10 +14,20 @@ use crate::tensor::Tensor;
 
 #[track_caller]
 fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+    compare_like(comparison, a, b, |operands| result(operands, DType::Bool))
+}
+
+#[track_caller]
+fn compare_like(
+    comparison: &'static FusedOp,
+    a: &Tensor,
+    b: Operand<'_>,
+    result: fn(&[&Tensor]) -> Result<Tensor>,
+) -> Result<Tensor> {
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
     ops::call(&comparison.operation, &[a, &b], |_| {
-        let out = output(a, &b, DType::Bool)?;
+        let out = result(&[a, &b])?;
         launch(comparison.kernel.of(dtype)?, [&a.to(dtype)?, &b], [&out], &[], &[])?;
         Ok(out)
     })
@@ -80,7 +90,7 @@ impl Tensor {
     /// Tests each element for zero or false.
     #[track_caller]
     pub fn logical_not(&self) -> Result<Tensor> {
-        self.eq(0)
+        compare_like(&EQ, self, 0.into(), |operands| result(&operands[..1], DType::Bool))
     }
 
     /// Tests each element for NaN.

@@ -5,6 +5,7 @@ use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, KernelDef, KernelParameter, TwinResult};
+use crate::memory_format::MemoryFormat;
 use crate::ops::launch::launch;
 use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
@@ -195,14 +196,15 @@ operations! {
 impl Tensor {
     /// [`to`](Self::to) with another dtype.
     #[track_caller]
-    pub(in crate::ops) fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
-        ops::apply(ToDtype { dtype }, [self])
+    pub(in crate::ops) fn to_dtype(&self, dtype: DType, format: MemoryFormat) -> Result<Tensor> {
+        ops::apply(ToDtype { dtype, format }, [self])
     }
 }
 
 /// The operation of `to` with another dtype.
 struct ToDtype {
     dtype: DType,
+    format: MemoryFormat,
 }
 
 impl Function<1> for ToDtype {
@@ -211,7 +213,7 @@ impl Function<1> for ToDtype {
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        let out = x.uninit_with(x.layout().in_format(self.format)?, self.dtype)?;
         launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
         Ok(out)
     }

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::result;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops;
@@ -13,14 +14,18 @@ use crate::tensor::Tensor;
 
 impl FusedOp {
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
-        ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
+        let in_order = if self.input_first { [x_or_y, grad] } else { [grad, x_or_y] };
+        ops::call(&self.operation, &[grad, x_or_y], |_| {
+            let out = result(&in_order, x_or_y.dtype())?;
+            run(&self.kernel, &[grad, x_or_y], numbers, out)
+        })
     }
 }
 
-pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<Tensor> {
+/// Runs a kernel on tensors and numbers.
+pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64], out: Tensor) -> Result<Tensor> {
     let x = tensors[tensors.len() - 1];
     let kernel = kernel.of(x.dtype())?;
-    let out = x.uninit_beside(x.sizes(), x.dtype())?;
     let numbers: SmallVec<[Tensor; 2]> =
         numbers.iter().map(|value| beside(x, *value)).collect::<Result<_>>()?;
     let mut reads: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(tensors);

@@ -23,11 +23,13 @@ pub(crate) use convert::{Convert, cast};
 use error::ElementwiseError;
 pub use select::Bound;
 
+use smallvec::SmallVec;
+
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{DTypeError, Result};
 use crate::ops::deciding_operand;
 use crate::ops::plain::number;
-use crate::shape::broadcast;
+use crate::shape::{Layout, broadcast};
 use crate::tensor::Tensor;
 
 /// The second operand of an operation: a tensor or a number.
@@ -76,13 +78,40 @@ impl Operand<'_> {
     }
 }
 
+/// A tensor for the result of an operation on these operands, in their order of memory.
 #[track_caller]
-fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
-    let lead = deciding_operand(&[a, b]);
-    match a.sizes() == b.sizes() {
-        true => lead.uninit_beside(a.sizes(), dtype),
-        false => lead.uninit_beside(&broadcast(a.sizes(), b.sizes())?, dtype),
+pub(in crate::ops) fn result(operands: &[&Tensor], dtype: DType) -> Result<Tensor> {
+    let lead = deciding_operand(operands);
+    let is_plain = |operand: &&Tensor| operand.sizes() == lead.sizes() && operand.is_contiguous();
+    if operands.iter().all(is_plain) {
+        return lead.uninit_beside(lead.sizes(), dtype);
     }
+    let layouts: SmallVec<[Layout; 4]> = operands.iter().map(|operand| *operand.layout()).collect();
+    lead.uninit_with(Layout::of_result(&broadcast_all(operands)?, &layouts)?, dtype)
+}
+
+/// Like [`result`], for operands that are converted to the dtype of the result. On the host, PyTorch converts them
+/// first, and a copy has neither gaps nor repeated elements.
+#[track_caller]
+fn promoted_result(operands: [&Tensor; 2], dtype: DType) -> Result<Tensor> {
+    let is_kept =
+        |operand: &&Tensor| operand.dtype() == dtype || operand.is_contiguous() || operand.is_cuda();
+    if operands.iter().all(is_kept) {
+        return result(&operands, dtype);
+    }
+    let [a, b] = operands.map(|operand| match is_kept(&operand) {
+        true => Ok(*operand.layout()),
+        false => operand.layout().like(),
+    });
+    operands[0].uninit_with(Layout::of_result(&broadcast_all(&operands)?, &[a?, b?])?, dtype)
+}
+
+fn broadcast_all(operands: &[&Tensor]) -> Result<Vec<usize>> {
+    let mut sizes = Vec::new();
+    for operand in operands {
+        sizes = broadcast(&sizes, operand.sizes())?;
+    }
+    Ok(sizes)
 }
 
 pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {

@@ -1,3 +1,4 @@
+use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::dtype::DType;
@@ -43,10 +44,14 @@ impl Function<1> for PowScalar {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
-        let out = || x.uninit_beside(x.sizes(), x.dtype());
+        let out = || result(&[x], x.dtype());
         // As in PyTorch, where √−0 is −0 and √−∞ is NaN.
         match self.exponent {
-            1.0 => return ops::plain::copy_of(x),
+            1.0 => {
+                let out = out()?;
+                ops::plain::write(&out, x)?;
+                return Ok(out);
+            }
             2.0 => return x.square(),
             3.0 if !x.dtype().is_half() => {
                 let out = out()?;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::{Operand, check_in_place};
+use super::{Operand, broadcast_all, check_in_place, result};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{DeviceMismatch, Error, Result};
@@ -12,7 +12,7 @@ use crate::ops::launch::launch;
 use crate::ops::plain::{fill, number};
 use crate::ops::row::{Row, row, rows};
 use crate::ops::shape::check_fits;
-use crate::ops::{self, Operation, deciding_operand, operations};
+use crate::ops::{self, Operation, operations};
 use crate::scope;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
@@ -179,7 +179,7 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
         }
         got => return Err(ElementwiseError::WhereCondition { got }.into()),
     };
-    ops::apply(Where { operation: &WHERE_COND }, [condition, &on_true, &on_false])
+    ops::apply(Where { operation: &WHERE_COND, is_contiguous: false }, [condition, &on_true, &on_false])
 }
 
 #[track_caller]
@@ -187,7 +187,7 @@ fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> 
     broadcast(mask.sizes(), x.sizes())?; // PyTorch checks this first.
     check_mask_device(x, mask)?;
     check_mask(mask, value)?;
-    let fill = Where { operation: masked_fill_operation(value) };
+    let fill = Where { operation: masked_fill_operation(value), is_contiguous: true };
     ops::apply(fill, [mask, &filling(value, x.dtype())?, x])
 }
 
@@ -213,7 +213,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
     if ops::overlap::is_expanded(x) {
         return masked_fill_expanded(x, mask, value);
     }
-    let anew = |old: &Tensor| ops::apply(Where { operation }, [mask, &checked()?, old]);
+    let anew = |old: &Tensor| ops::apply(Where { operation, is_contiguous: true }, [mask, &checked()?, old]);
     let others: &[&Tensor] = match &value {
         Operand::Tensor(value) => &[mask, value],
         Operand::Scalar(_) => &[mask],
@@ -288,6 +288,8 @@ fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
 
 struct Where {
     operation: &'static Operation,
+    /// Whether the result is contiguous (`masked_fill`) or in the order of the operands (`where`).
+    is_contiguous: bool,
 }
 
 impl Function<3> for Where {
@@ -298,8 +300,11 @@ impl Function<3> for Where {
     fn forward(&self, ctx: &mut Context<3>, [condition, a, b]: [&Tensor; 3]) -> Result<Tensor> {
         ctx.save_for_backward([condition]);
         let dtype = result_type(&[(a.dtype(), a.ndim()), (b.dtype(), b.ndim())], &[]);
-        let sizes = broadcast(&broadcast(condition.sizes(), a.sizes())?, b.sizes())?;
-        let out = deciding_operand(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
+        let operands = [condition, a, b];
+        let out = match self.is_contiguous {
+            true => b.uninit_beside(&broadcast_all(&operands)?, dtype)?,
+            false => result(&operands, dtype)?,
+        };
         launch(WHERE.of(dtype)?, [condition, &a.to(dtype)?, &b.to(dtype)?], [&out], &[], &[])?;
         Ok(out)
     }
@@ -307,7 +312,11 @@ impl Function<3> for Where {
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [condition] = saved.tensors()?;
         let grad_a = saved.needs_input_grad(1).then(|| condition.where_cond(grad, 0)).transpose()?;
-        let grad_b = saved.needs_input_grad(2).then(|| condition.where_cond(0, grad)).transpose()?;
+        let grad_b = || match self.is_contiguous {
+            true => masked_fill(grad, &condition, 0.into()),
+            false => condition.where_cond(0, grad),
+        };
+        let grad_b = saved.needs_input_grad(2).then(grad_b).transpose()?;
         Ok([None, grad_a, grad_b])
     }
 }
@@ -360,7 +369,7 @@ impl Function<1> for Clamp {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        let out = result(&[x], self.dtype)?;
         self.run(x, &out)?;
         Ok(out)
     }

@@ -13,6 +13,7 @@
 //! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
+use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
@@ -95,7 +96,7 @@ impl Function<1> for &'static Unary {
             (_, BoolInput::PromoteToI64, DType::Bool) => &x.to(DType::I64)?,
             _ => x,
         };
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        let out = result(&[x], x.dtype())?;
         self.compute(x, &out)?;
         Ok(out)
     }
@@ -311,6 +312,7 @@ unary! {
             name: "relu_backward", types: each_float, cost: Cheap,
             element: |g: T, y: T| -> T { g.where_rectified(y) },
         },
+        input_first: true,
     };
     static TANH_BACKWARD: FusedOp = FusedOp::new(row! {
         name: "tanh_backward", types: floats, cost: Cheap,

@@ -7,7 +7,7 @@ use crate::dtype::Memory;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{dense, reshaped};
+use crate::ops::plain::{contiguous, reshaped};
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
@@ -29,7 +29,7 @@ fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) ->
 
 /// Makes the tensor contiguous. A 0-dim tensor becomes a vector.
 fn indexed(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(reshaped(x, &[1])) } else { dense(x) }
+    if x.ndim() == 0 { Ok(reshaped(x, &[1])) } else { contiguous(x) }
 }
 
 /// A tensor split at a dimension: `outer` blocks of `size` entries of `inner` elements.
@@ -73,7 +73,7 @@ rows! {
 }
 
 pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Result<()> {
-    launch(INDEX_SELECT.of(x.dtype())?, [&indexed(x)?, &dense(index)?], [out], &[dim as i64], &[])
+    launch(INDEX_SELECT.of(x.dtype())?, [&indexed(x)?, &contiguous(index)?], [out], &[dim as i64], &[])
 }
 
 fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
@@ -97,7 +97,13 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
 
 pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let target = &indexed(target)?;
-    launch(INDEX_ADD.of(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
+    launch(
+        INDEX_ADD.of(target.dtype())?,
+        [&contiguous(source)?, &contiguous(index)?],
+        [target],
+        &[dim as i64],
+        &[],
+    )
 }
 
 fn index_add_twin<T: Memory<Math: Number>>(args: Args<'_, '_>) -> TwinResult {
@@ -154,7 +160,7 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
 
 pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
     let (target, index) = (&indexed(target)?, &indexed(index)?);
-    launch(SCATTER_ADD.of(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
+    launch(SCATTER_ADD.of(target.dtype())?, [&contiguous(source)?, index], [target], &[dim as i64], &[])
 }
 
 fn scatter_add_twin<T: Memory<Math: Number>>(args: Args<'_, '_>) -> TwinResult {

@@ -16,10 +16,10 @@ use crate::amp::is_autocast_enabled;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::plain::copy_of;
+use crate::ops::plain::copy_in;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
-use crate::shape::signed;
+use crate::shape::{Layout, signed};
 use crate::tensor::Tensor;
 
 operations! {
@@ -268,7 +268,12 @@ impl Function<2> for Index {
     fn forward(&self, ctx: &mut Context<2>, [x, index]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([index]);
         let sizes = [index.sizes(), &x.sizes()[1..]].concat();
-        x.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
+        let selected = x.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))?;
+        // PyTorch computes it as an elementwise operation, so the result keeps the order of x.
+        match Layout::of_indexed(x.layout(), index.layout())? {
+            layout if layout.strides() == selected.strides() => Ok(selected),
+            layout => copy_in(layout, &selected),
+        }
     }
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
@@ -325,7 +330,7 @@ impl Function<3> for IndexAdd {
             let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
-        let out = copy_of(x)?;
+        let out = copy_in(Layout::contiguous(x.sizes())?, x)?;
         kernels::index_add(&out, self.dim, index, source)?;
         Ok(out)
     }
@@ -383,7 +388,7 @@ impl Function<3> for ScatterAdd {
             let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
             return x.scatter_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
-        let out = copy_of(x)?;
+        let out = copy_in(Layout::contiguous(x.sizes())?, x)?;
         kernels::scatter_add(&out, self.dim, index, source)?;
         Ok(out)
     }

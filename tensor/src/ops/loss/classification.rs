@@ -7,7 +7,7 @@ use super::{Reduction, kernels, soft, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::plain::{dense, reshaped};
+use crate::ops::plain::{contiguous, reshaped};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::signed;
@@ -160,7 +160,7 @@ impl LossRows {
     /// Reshapes unreduced losses, or their gradient, to one number per row.
     fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
         match self.options.reduction {
-            Reduction::None => Ok(reshaped(&dense(losses)?, &[losses.numel()])),
+            Reduction::None => Ok(reshaped(&contiguous(losses)?, &[losses.numel()])),
             Reduction::Mean | Reduction::Sum => Ok(losses.clone()),
         }
     }

@@ -11,7 +11,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::kernel::{Args, Input, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{dense, number, reshaped};
+use crate::ops::plain::{contiguous, number, reshaped};
 use crate::ops::row::{Row, row, rows};
 use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
@@ -54,7 +54,7 @@ pub(super) fn nll_loss(
     out: &Tensor,
 ) -> Result<()> {
     let weight = weight_operand(options, out)?;
-    let inputs = [&dense(log_probs)?, &dense(target)?, &weight];
+    let inputs = [&contiguous(log_probs)?, &contiguous(target)?, &weight];
     launch(NLL_LOSS.of(out.dtype())?, inputs, [out], &numbers(options), &[])
 }
 
@@ -87,7 +87,7 @@ pub(super) fn nll_loss_backward(
     grad_x: &Tensor,
 ) -> Result<()> {
     let weight = weight_operand(options, grad_x)?;
-    let inputs = [&dense(grad)?, &dense(target)?, &weight];
+    let inputs = [&contiguous(grad)?, &contiguous(target)?, &weight];
     launch(NLL_LOSS_BACKWARD.of(grad_x.dtype())?, inputs, [grad_x], &numbers(options), &[])
 }
 
@@ -117,7 +117,7 @@ pub(super) fn cross_entropy(
     [log_probs, losses]: [&Tensor; 2],
 ) -> Result<()> {
     let weight = weight_operand(options, losses)?;
-    let inputs = [&dense(scores)?, &dense(target)?, &weight];
+    let inputs = [&contiguous(scores)?, &contiguous(target)?, &weight];
     launch(CROSS_ENTROPY.of(losses.dtype())?, inputs, [log_probs, losses], &[options.ignore_index], &[])
 }
 
@@ -148,7 +148,7 @@ pub(super) fn cross_entropy_mean(
     let [ignore_index, reduction] = numbers(options);
     launch(
         CROSS_ENTROPY_MEAN.of(losses.dtype())?,
-        [losses, &dense(target)?, &weight],
+        [losses, &contiguous(target)?, &weight],
         [out, divisor],
         &[classes as i64, ignore_index, reduction],
         &[],
@@ -179,7 +179,7 @@ pub(super) fn cross_entropy_backward(
 ) -> Result<()> {
     let weight = weight_operand(options, out)?;
     let one = number(Scalar::Int(1), DType::F64)?;
-    let inputs = [&dense(grad)?, log_probs, &dense(target)?, &weight, divisor.unwrap_or(&one)];
+    let inputs = [&contiguous(grad)?, log_probs, &contiguous(target)?, &weight, divisor.unwrap_or(&one)];
     launch(CROSS_ENTROPY_BACKWARD.of(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
 }
 
@@ -247,7 +247,7 @@ fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<O
 /// Returns the class weights, or 1 for all classes.
 fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor> {
     match &options.weight {
-        Some(weight) => Ok(reshaped(&dense(weight)?, &[weight.numel()])), // Weights of images may have any shape.
+        Some(weight) => Ok(reshaped(&contiguous(weight)?, &[weight.numel()])), // Weights of images may have any shape.
         None => number(Scalar::Int(1), like.dtype()),
     }
 }

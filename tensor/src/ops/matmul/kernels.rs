@@ -16,7 +16,7 @@ use crate::host_context::HostContext;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::access::access;
 use crate::ops::launch::launch;
-use crate::ops::plain::{copy_of, write};
+use crate::ops::plain::{copy_in, write};
 use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
@@ -52,8 +52,10 @@ pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize
 pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
     // cuBLAS takes no matrix with gaps in both dimensions.
     let by_cublas = out.is_cuda() && out.dtype().is_floating_point();
-    let taken =
-        |x: &Tensor| if by_cublas && !has_a_dense_side(x.layout()) { copy_of(x) } else { Ok(x.clone()) };
+    let taken = |x: &Tensor| match by_cublas && !has_a_dense_side(x.layout()) {
+        true => copy_in(Layout::contiguous(x.sizes())?, x),
+        false => Ok(x.clone()),
+    };
     let (a, b) = (&taken(a)?, &taken(b)?);
     let gemm = Gemm {
         tf32: out.is_cuda() && out.dtype() == DType::F32 && matmul::allow_tf32(),

@@ -63,7 +63,7 @@ impl Tensor {
     pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
         matrix(self, "self")?;
         matrix(other, "mat2")?;
-        ops::apply(Mm, [self, other])
+        ops::apply(Mm::of([self, other]), [self, other])
     }
 
     /// Multiplies batches of matrices (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
@@ -103,8 +103,9 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
         (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], &SQUEEZE),
         (2, 2) => a.mm(b),
-        // A batch times one matrix is a single tall product.
-        (_, 2) => {
+        // A batch times one matrix is a single tall product, unless that took a copy of the batch. With a gradient for the
+        // matrix, it is: a copy is smaller than a matrix for each element of the batch.
+        (_, 2) if b.requires_grad() || a.numel() == 0 || rows_are_even(a) => {
             let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
             let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
             viewed(&rows.mm(b)?, &[outer, &[b.size(1)?]].concat(), &UNSAFE_VIEW)
@@ -127,6 +128,12 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         (2, _) if a.requires_grad() => b.transpose(-2, -1)?.matmul(&a.t()?)?.transpose(-2, -1)?.contiguous(),
         _ => batched(a, b),
     }
+}
+
+/// Whether all rows of a batch of matrices have the same distance, so that they form one matrix.
+fn rows_are_even(a: &Tensor) -> bool {
+    let rows = a.ndim() - 1;
+    (1..rows).all(|dim| a.strides()[dim - 1] == a.strides()[dim] * a.sizes()[dim])
 }
 
 #[track_caller]
@@ -227,7 +234,17 @@ impl Function<2> for Dot {
     }
 }
 
-struct Mm;
+struct Mm {
+    /// Whether each operand is stored column by column. As in PyTorch, its gradient then is, too.
+    is_column_major: [bool; 2],
+}
+
+impl Mm {
+    fn of(operands: [&Tensor; 2]) -> Mm {
+        let is_column_major = |x: &Tensor| x.ndim() == 2 && x.strides() == [1, x.sizes()[0]];
+        Mm { is_column_major: operands.map(is_column_major) }
+    }
+}
 
 impl Function<2> for Mm {
     fn operation(&self) -> &'static Operation {
@@ -247,7 +264,15 @@ impl Function<2> for Mm {
     /// `C = A·B`, so `dA = dC·Bᵀ` and `dB = Aᵀ·dC`.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [a, b] = saved.optional_tensors()?;
-        Ok([b.map(|b| grad.mm(&b.t()?)).transpose()?, a.map(|a| a.t()?.mm(grad)).transpose()?])
+        let grad_a = |b: Tensor| match self.is_column_major[0] {
+            true => b.mm(&grad.t()?)?.t(),
+            false => grad.mm(&b.t()?),
+        };
+        let grad_b = |a: Tensor| match self.is_column_major[1] {
+            true => grad.t()?.mm(&a)?.t(),
+            false => a.t()?.mm(grad),
+        };
+        Ok([b.map(grad_a).transpose()?, a.map(grad_b).transpose()?])
     }
 }
 

@@ -8,7 +8,7 @@ use crate::autograd::error::AutogradError;
 use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
 use crate::error::{DTypeError, Error, Result, not_implemented};
-use crate::ops::plain::{dense, number, reshaped, write};
+use crate::ops::plain::{contiguous, number, reshaped, write};
 use crate::ops::{self, ArgumentNames, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::scope;
@@ -319,7 +319,7 @@ impl BatchNormFunction {
         if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
             return Err(AutogradError::InferenceInPlace.into());
         }
-        let [new_mean, new_var] = [dense(mean)?, dense(var)?];
+        let [new_mean, new_var] = [contiguous(mean)?, contiguous(var)?];
         kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, count)?;
         for (running, new) in [(mean, &new_mean), (var, &new_var)] {
             if !running.is_same(new) {
@@ -338,17 +338,17 @@ impl Function<3> for BatchNormFunction {
 
     fn forward(&self, ctx: &mut Context<3>, [x, weight, bias]: [&Tensor; 3]) -> Result<Tensor> {
         ctx.save_for_backward([x, weight]);
-        let (sizes, x) = (channels(x), &dense(x)?);
+        let (sizes, x) = (channels(x), &contiguous(x)?);
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         let stat = || x.uninit_beside(&sizes[1..2], kept(x));
         let [mean, squares, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
-            Some((mean, var)) if !self.training => [dense(mean)?, dense(var)?],
+            Some((mean, var)) if !self.training => [contiguous(mean)?, contiguous(var)?],
             _ => affine([None, None], weight.dtype())?, // Ignored.
         };
         kernels::batch_norm(
             &reshaped(x, &sizes),
-            [&dense(weight)?, &dense(bias)?],
+            [&contiguous(weight)?, &contiguous(bias)?],
             given.each_ref(),
             [&mean, &squares, &invstd],
             &reshaped(&out, &sizes),
@@ -371,7 +371,11 @@ impl Function<3> for BatchNormFunction {
             let of_channels = || x.uninit_beside(&sizes[1..2], weight.dtype());
             let [grad_weight, grad_bias] = [of_channels()?, of_channels()?];
             kernels::batch_norm_backward(
-                [&reshaped(&dense(grad)?, &sizes), &reshaped(&dense(&x)?, &sizes), &dense(&weight)?],
+                [
+                    &reshaped(&contiguous(grad)?, &sizes),
+                    &reshaped(&contiguous(&x)?, &sizes),
+                    &contiguous(&weight)?,
+                ],
                 [&mean, &invstd],
                 [&grad_weight, &grad_bias, &reshaped(&grad_x, &sizes)],
                 self.training,
@@ -407,7 +411,7 @@ impl LayerNormFunction {
 
 /// Flattens weight or bias to a vector. A number stays a number.
 fn vector(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(reshaped(&dense(x)?, &[x.numel()])) }
+    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(reshaped(&contiguous(x)?, &[x.numel()])) }
 }
 
 impl Function<3> for LayerNormFunction {
@@ -422,7 +426,7 @@ impl Function<3> for LayerNormFunction {
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
             kernels::layer_norm(
-                &reshaped(&dense(x)?, &rows),
+                &reshaped(&contiguous(x)?, &rows),
                 affine,
                 &reshaped(&out, &rows),
                 &stats,
@@ -438,7 +442,7 @@ impl Function<3> for LayerNormFunction {
         let mut grads = [None, None, None];
         ops::call(&LAYER_NORM_BACKWARD, &[grad, &x, &weight, &stats], |_| {
             let [rows, length] = self.rows(&x);
-            let matrix = |x: &Tensor| dense(x).map(|x| reshaped(&x, &[rows, length]));
+            let matrix = |x: &Tensor| contiguous(x).map(|x| reshaped(&x, &[rows, length]));
             let (grad, matrix) = (matrix(grad)?, matrix(&x)?);
             let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
             let inputs = [&grad, &matrix, &vector(&weight)?, &stats];

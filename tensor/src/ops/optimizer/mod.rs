@@ -12,7 +12,7 @@ use crate::dtype::{DType, Memory, with_dtype};
 use crate::error::{DTypeError, Error, Result};
 use crate::ops::access::access;
 use crate::ops::plain;
-use crate::ops::plain::dense;
+use crate::ops::plain::contiguous;
 use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
 
@@ -154,5 +154,5 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
 
 /// Returns a contiguous gradient in separate memory.
 fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
-    if grad.shares_storage(parameter) { plain::copy_of(grad) } else { dense(&grad.detach()) }
+    if grad.shares_storage(parameter) { plain::copy_of(grad) } else { contiguous(&grad.detach()) }
 }

@@ -5,7 +5,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Result, not_implemented};
 use crate::ops::pair::Pair;
-use crate::ops::plain::{dense, reshaped};
+use crate::ops::plain::{contiguous, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::Layout;
@@ -199,7 +199,7 @@ fn grid(
 }
 
 fn planes(x: &Tensor) -> Result<Tensor> {
-    Ok(as_planes(&dense(x)?))
+    Ok(as_planes(&contiguous(x)?))
 }
 
 fn as_planes(x: &Tensor) -> Tensor {

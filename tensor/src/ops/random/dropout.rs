@@ -1,12 +1,13 @@
 use std::panic::Location;
 
 use super::error::RandomError;
-use super::{draw, kernels, memory_order};
+use super::{draw, in_memory_order, kernels};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::random::fill_bernoulli;
 use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
 use crate::error::{DTypeError, Result};
+use crate::ops::elementwise;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, Operation, operations};
@@ -39,21 +40,15 @@ impl Tensor {
             return Err(DTypeError::InPlaceCast { result: DType::F32, output: self.dtype() }.into());
         }
         if self.is_cuda() {
-            let mask = self.uninit_beside(self.sizes(), DType::Bool)?;
-            kernels::bernoulli_scalar(1.0 - p, &mask)?;
+            let mask = self.uninit_like(DType::Bool)?;
+            kernels::bernoulli_scalar(1.0 - p, &in_memory_order(&mask)?)?;
             return ops::apply(DropoutFunction { p }, [self, &mask]);
         }
         let mut keep = reserve(self.numel())?;
         keep.resize(self.numel(), false);
         draw(None, |engine| fill_bernoulli(engine, &mut keep, 1.0 - p));
-        // Numbers are drawn in memory order; `back` restores the order of the dimensions.
-        let order = memory_order(self);
-        let sizes: Vec<usize> = order.iter().map(|dim| self.sizes()[*dim]).collect();
-        let mut back = vec![0; order.len()];
-        for (to, from) in order.iter().enumerate() {
-            back[*from] = to as i64;
-        }
-        let mask = Tensor::from_slice(&keep, &sizes)?.permute(&back)?;
+        // Numbers are drawn in memory order.
+        let mask = Tensor::from_slice(&keep, &[keep.len()])?.with_layout(self.layout().like()?);
         ops::apply(DropoutFunction { p }, [self, &mask])
     }
 }
@@ -64,7 +59,11 @@ struct DropoutFunction {
 
 impl DropoutFunction {
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
-        let out = x.uninit_beside(x.sizes(), x.dtype())?;
+        // On a GPU, PyTorch has one kernel for both; on the CPU it multiplies by the mask.
+        let out = match x.is_cuda() {
+            true => x.uninit_like(x.dtype())?,
+            false => elementwise::result(&[x, mask], x.dtype())?,
+        };
         let kernel = MASKED_SCALE.of(x.dtype())?;
         // 1 / (1 − p) in the tensor's dtype, like PyTorch's quotient of mask and number.
         let scale = match x.dtype() {

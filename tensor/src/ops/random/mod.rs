@@ -5,8 +5,6 @@ pub(in crate::ops) mod dropout;
 pub(crate) mod error;
 mod kernels;
 
-use std::cmp::Reverse;
-
 use error::RandomError;
 pub(in crate::ops) use kernels::ROWS;
 
@@ -28,7 +26,6 @@ use crate::ops::{self, NewValues, Operation, operations};
 use crate::options::{AndOptions, impl_and_options_for_pairs};
 use crate::random::{Generator, Mt19937};
 use crate::shape::Layout;
-use crate::sort;
 use crate::tensor::Tensor;
 use crate::tensor_options::TensorOptions;
 
@@ -113,13 +110,23 @@ impl<'g> AndOptions<usize, Option<&'g Generator>> for (usize, &'g Generator) {
 #[track_caller]
 fn drawn(
     operation: &'static Operation,
-    sizes: &[usize],
+    layout: Layout,
     options: RandomOptions,
     dtype: DType,
     draw: &dyn Fn(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     let RandomOptions { dtype: named, device, requires_grad, .. } = options;
-    made(operation, sizes, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
+    made(operation, layout, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
+}
+
+#[track_caller]
+fn rand_in(layout: Layout, options: RandomOptions) -> Result<Tensor> {
+    drawn(&RAND, layout, options, DType::F32, &|tensor| uniform_(tensor, 0.0, 1.0, options.generator))
+}
+
+#[track_caller]
+fn randn_in(layout: Layout, options: RandomOptions) -> Result<Tensor> {
+    drawn(&RANDN, layout, options, DType::F32, &|tensor| normal_(tensor, 0.0, 1.0, options.generator))
 }
 
 /// Random tensors. The options, in a pair with the sizes, are a dtype, a device, a generator, or [`RandomOptions`].
@@ -131,14 +138,14 @@ impl Tensor {
     #[track_caller]
     pub fn rand<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RAND, sizes, options, DType::F32, &|tensor| uniform_(tensor, 0.0, 1.0, options.generator))
+        rand_in(Layout::contiguous(sizes)?, options)
     }
 
     /// Draws normal numbers with mean 0 and variance 1, f32 by default.
     #[track_caller]
     pub fn randn<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RANDN, sizes, options, DType::F32, &|tensor| normal_(tensor, 0.0, 1.0, options.generator))
+        randn_in(Layout::contiguous(sizes)?, options)
     }
 
     /// Draws integers from `low` up to but excluding `high`, i64 by default.
@@ -149,7 +156,7 @@ impl Tensor {
         sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>,
     ) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RANDINT, sizes, options, DType::I64, &|tensor| {
+        drawn(&RANDINT, Layout::contiguous(sizes)?, options, DType::I64, &|tensor| {
             random_from_to(tensor, low, high, options.generator)
         })
     }
@@ -166,13 +173,13 @@ impl Tensor {
     /// Draws normal numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
-        Tensor::randn((self.sizes(), self))
+        randn_in(self.layout().like()?, self.into())
     }
 
     /// Draws uniform numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
-        Tensor::rand((self.sizes(), self))
+        rand_in(self.layout().like()?, self.into())
     }
 
     /// The older form of [`rand`](Self::rand) with options.
@@ -287,11 +294,12 @@ fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Mt19937) -> R) 
     }
 }
 
-/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in memory order.
-fn memory_order(tensor: &Tensor) -> Vec<usize> {
-    let mut dims: Vec<usize> = (0..tensor.ndim()).collect();
-    sort::few(&mut dims, |dim| Reverse(tensor.strides()[*dim]));
-    dims
+/// The tensor with its dimensions in memory order, in which PyTorch fills it.
+fn in_memory_order(tensor: &Tensor) -> Result<Tensor> {
+    Ok(match Layout::order_of(tensor.sizes(), &[*tensor.layout()])? {
+        Some(order) => tensor.with_layout(tensor.layout().permute(&order)),
+        None => tensor.clone(),
+    })
 }
 
 fn fill<T: bytemuck::Pod>(
@@ -299,7 +307,7 @@ fn fill<T: bytemuck::Pod>(
     generator: Option<&Generator>,
     distribution: impl FnOnce(&mut Mt19937, &mut [T]),
 ) -> Result<()> {
-    let in_order = target.with_layout(target.layout().permute(&memory_order(target)));
+    let in_order = in_memory_order(target)?;
     let fresh = match in_order.is_contiguous() {
         true => in_order.clone(),
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
@@ -315,7 +323,7 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
     check_uniform_bounds(from, to, target.dtype())?;
     check_generator(target, generator)?;
     match target.dtype() {
-        _ if target.is_cuda() => kernels::uniform(target, from, to),
+        _ if target.is_cuda() => kernels::uniform(&in_memory_order(target)?, from, to),
         DType::F32 => fill(target, generator, |engine, out| {
             fill_uniform_f32(engine, out, from as f32, to as f32);
         }),
@@ -358,7 +366,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     }
     check_generator(target, generator)?;
     if target.is_cuda() {
-        return kernels::normal(target, mean, std);
+        return kernels::normal(&in_memory_order(target)?, mean, std);
     }
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
@@ -383,12 +391,12 @@ fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Gener
     let (low, high) = bounds(low, high, target.dtype())?;
     check_generator(target, generator)?;
     if target.is_cuda() {
-        return kernels::integers(target, low, high.wrapping_sub(low) as u64);
+        return kernels::integers(&in_memory_order(target)?, low, high.wrapping_sub(low) as u64);
     }
     if target.dtype() == DType::I64 {
         return fill(target, generator, |engine, out| fill_randint_i64(engine, out, low, high));
     }
-    let integers = Tensor::uninit(target.sizes(), DType::I64)?;
+    let integers = target.uninit_like(DType::I64)?;
     fill(&integers, generator, |engine, out| fill_randint_i64(engine, out, low, high))?;
     write(target, &integers.to(target.dtype())?)
 }
@@ -397,7 +405,7 @@ fn random(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
     check_generator(target, generator)?;
     if target.is_cuda() {
         let (low, range) = all_of(target.dtype());
-        return kernels::integers(target, low, range);
+        return kernels::integers(&in_memory_order(target)?, low, range);
     }
     match target.dtype() {
         DType::I64 => fill(target, generator, |engine, out: &mut [i64]| fill_random_i64(engine, out)),

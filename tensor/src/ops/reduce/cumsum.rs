@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{copy_of, dense};
+use crate::ops::plain::{contiguous, copy_of, reshaped};
 use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
@@ -47,10 +47,10 @@ impl Cumsum {
             return copy_of(x);
         }
         let (dim, last) = (self.dim as i64, x.ndim() as i64 - 1);
-        let rows = dense(&x.transpose(dim, last)?)?;
+        let rows = contiguous(&x.transpose(dim, last)?)?;
         let out = rows.uninit_beside(rows.sizes(), rows.dtype())?;
         launch(CUMSUM.of(rows.dtype())?, [&rows], [&out], &[from_the_end.into()], &[])?;
-        dense(&out.transpose(dim, last)?)
+        Ok(reshaped(&contiguous(&out.transpose(dim, last)?)?, x.sizes()))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::index::gather;
-use crate::ops::plain::{copy_of, dense, fill, reshaped};
+use crate::ops::plain::{contiguous, copy_of, fill, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -220,7 +220,7 @@ impl AtPositions {
     fn kept(&self, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
         let with_ones =
             sizes.iter().zip(&self.reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
-        Ok(reshaped(&dense(x)?, &with_ones.collect::<Vec<_>>()))
+        Ok(reshaped(&contiguous(x)?, &with_ones.collect::<Vec<_>>()))
     }
 }
 

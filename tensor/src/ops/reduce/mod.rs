@@ -19,16 +19,15 @@ use crate::tensor::Tensor;
 
 /// Flags the dimensions of a reduction. No dimension means all.
 fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
-    let mut reduced = vec![dims.is_empty(); x.ndim()];
+    // PyTorch accepts 0 and −1 for a 0-dim tensor, but not both.
+    let mut reduced = vec![dims.is_empty(); x.ndim().max(1)];
     for dim in dims {
         let dim = x.layout().dim(*dim)?;
-        // PyTorch accepts 0 and −1 for a 0-dim tensor.
-        if let Some(flag) = reduced.get_mut(dim)
-            && std::mem::replace(flag, true)
-        {
+        if std::mem::replace(&mut reduced[dim], true) {
             return Err(ReduceError::RepeatedDim { dim }.into());
         }
     }
+    reduced.truncate(x.ndim());
     Ok(reduced)
 }
 

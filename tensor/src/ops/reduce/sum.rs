@@ -247,8 +247,8 @@ impl Function<1> for MeanDims {
 }
 
 pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result<Tensor> {
-    let with_ones: Vec<usize> =
-        sizes.iter().zip(reduced).map(|(size, reduced)| if *reduced { 1 } else { *size }).collect();
+    let with_ones = sizes.iter().zip(reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
+    let with_ones: Vec<usize> = with_ones.filter(|_| grad.ndim() > 0).collect();
     grad.reshape(&signed(&with_ones))?.expand(&signed(sizes))
 }
 

@@ -3,8 +3,9 @@ use half::{bf16, f16};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::memory_format::MemoryFormat;
 use crate::ops::elementwise::error::ElementwiseError;
-use crate::ops::plain::{copy_of, fill, write};
+use crate::ops::plain::{copy_in, fill, write};
 use crate::ops::transfer::copy_over;
 use crate::ops::{self, NewValues, Operation, operations};
 use crate::shape::broadcast;
@@ -29,13 +30,33 @@ impl Tensor {
     /// Copies the tensor to new memory, recorded by autograd (`Tensor.clone`; in Rust, `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        ops::apply(CopyFunction, [self])
+        ops::apply(Copy { format: MemoryFormat::Preserve }, [self])
     }
 
     /// Returns this tensor if it is contiguous, else a contiguous copy.
     #[track_caller]
     pub fn contiguous(&self) -> Result<Tensor> {
-        if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
+        self.contiguous_in(MemoryFormat::Contiguous)
+    }
+
+    /// Returns this tensor if its elements lie in the order of a memory format, else a copy in that format
+    /// (`Tensor.contiguous(memory_format=)`).
+    ///
+    /// ```
+    /// # use todevice::{MemoryFormat, Tensor};
+    /// let images = Tensor::zeros(&[8, 3, 32, 32])?.contiguous_in(MemoryFormat::ChannelsLast)?;
+    /// assert_eq!(images.sizes(), [8, 3, 32, 32]);
+    /// assert_eq!(images.strides(), [3072, 1, 96, 3]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    ///
+    /// Errors for channels-last unless there are four dimensions.
+    #[track_caller]
+    pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
+        match self.is_contiguous_in(format) {
+            true => Ok(self.clone()),
+            false => ops::apply(Copy { format }, [self]),
+        }
     }
 
     /// Overwrites this tensor with `source`, broadcast and converted, from any device (`Tensor.copy_`).
@@ -95,15 +116,18 @@ impl Tensor {
     }
 }
 
-struct CopyFunction;
+/// The operation of `copy` and `contiguous`.
+pub(in crate::ops) struct Copy {
+    pub(in crate::ops) format: MemoryFormat,
+}
 
-impl Function<1> for CopyFunction {
+impl Function<1> for Copy {
     fn operation(&self) -> &'static Operation {
         &CLONE
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        copy_of(x)
+        copy_in(x.layout().in_format(self.format)?, x)
     }
 
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {

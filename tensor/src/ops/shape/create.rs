@@ -24,7 +24,7 @@ impl Tensor {
     #[track_caller]
     pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        unwritten(sizes, options)
+        unwritten(Layout::contiguous(sizes)?, options)
     }
 
     /// Creates zeros, f32 on the host by default. In a pair with the sizes: a dtype, a device, or [`TensorOptions`].
@@ -101,13 +101,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
-        self.new_full(self.sizes(), value)
+        full_in(self.layout().like()?, value.into(), self.into())
     }
 
     /// Creates an [`empty`](Self::empty) tensor with this tensor's shape, dtype and device (`torch.empty_like`).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
-        Tensor::empty((self.sizes(), self))
+        unwritten(self.layout().like()?, self.into())
     }
 
     /// Creates a tensor filled with a number, with the dtype and device of this tensor (`Tensor.new_full`). Instead of
@@ -148,14 +148,23 @@ impl Tensor {
     #[track_caller]
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();
-        Layout::counted(&[n, n])?;
-        made(&EYE, &[n, n], DType::F32, options, &kernels::eye)
+        made(&EYE, Layout::counted(&[n, n])?, DType::F32, options, &kernels::eye)
     }
 }
 
 #[track_caller]
 fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) -> Result<Tensor> {
-    made(&FULL, sizes, dtype, options, &|out| {
+    full_in(
+        Layout::contiguous(sizes)?,
+        value,
+        TensorOptions { dtype: options.dtype.or(Some(dtype)), ..options },
+    )
+}
+
+/// The non-generic part of [`Tensor::full`] and [`Tensor::full_like`].
+#[track_caller]
+fn full_in(layout: Layout, value: Scalar, options: TensorOptions) -> Result<Tensor> {
+    made(&FULL, layout, value.dtype(), options, &|out| {
         check_fits(value, out.dtype())?;
         fill(out, value)
     })
@@ -169,10 +178,10 @@ fn unsupported_range(start: f64, end: f64) -> Error {
 
 /// The non-generic part of [`Tensor::empty`].
 #[track_caller]
-fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
+fn unwritten(layout: Layout, options: TensorOptions) -> Result<Tensor> {
     let _scope = enter_uncharged("empty")?;
     let dtype = options.dtype.unwrap_or(DType::F32);
-    let tensor = Tensor::uninit_on(options.device, sizes, dtype)?;
+    let tensor = Tensor::uninit_on(options.device, layout, dtype)?;
     if are_deterministic_algorithms_enabled() {
         fill(
             &tensor,
@@ -222,7 +231,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
     if count > isize::MAX as usize {
         return Err(Error::custom("invalid size, possible overflow?"));
     }
-    made(&ARANGE, &[count], dtype, options, &|out| {
+    made(&ARANGE, Layout::contiguous(&[count])?, dtype, options, &|out| {
         kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
     })
 }
@@ -230,7 +239,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
 /// The non-generic part of [`Tensor::linspace`].
 #[track_caller]
 fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<Tensor> {
-    made(&LINSPACE, &[steps], DType::F32, options, &|out| {
+    made(&LINSPACE, Layout::contiguous(&[steps])?, DType::F32, options, &|out| {
         let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
         match steps {
             0 => Ok(()),
@@ -248,13 +257,13 @@ fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<
 #[track_caller]
 pub(crate) fn made(
     operation: &'static Operation,
-    sizes: &[usize],
+    layout: Layout,
     dtype: DType,
     options: TensorOptions,
     fill: &dyn Fn(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     ops::call(operation, &[], |_| {
-        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype.unwrap_or(dtype))?;
+        let tensor = Tensor::uninit_on(options.device, layout, options.dtype.unwrap_or(dtype))?;
         fill(&tensor)?;
         if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
     })

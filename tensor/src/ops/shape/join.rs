@@ -1,5 +1,7 @@
 use std::panic::Location;
 
+use smallvec::SmallVec;
+
 use super::error::ShapeError;
 use super::views::{SPLIT, SPLIT_WITH_SIZES};
 use crate::autograd::record_list;
@@ -12,7 +14,7 @@ use crate::ops::launch::work_on;
 use crate::ops::plain::write;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
-use crate::shape::normalize_dim;
+use crate::shape::{self, Layout, normalize_dim};
 use crate::tensor::Tensor;
 
 operations! {
@@ -31,7 +33,9 @@ impl Tensor {
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
-        ops::call(&CAT, &tensors, |tensors| cat(tensors, dim, &CAT))
+        ops::call(&CAT, &tensors, |tensors| {
+            cat(tensors, dim, &CAT, &|sizes, parts| Layout::joined(sizes, parts))
+        })
     }
 
     /// Joins tensors of one shape along a new dimension (`torch.stack`).
@@ -51,7 +55,20 @@ impl Tensor {
             rows.push(tensor.unsqueeze(dim)?);
         }
         let rows: Vec<&Tensor> = rows.iter().collect();
-        ops::call(&STACK, &rows, |rows| cat(rows, dim, &STACK))
+        // PyTorch joins along an existing dimension and splits it, unless the new one is the last. So images keep their
+        // memory format.
+        let new = dim as usize;
+        let layout = |sizes: &[usize], rows: &[Layout]| {
+            if new + 1 == sizes.len() {
+                return Layout::joined(sizes, rows);
+            }
+            let mut joined = sizes.to_vec();
+            let count = joined.remove(new);
+            joined[new] *= count;
+            let parts: Vec<Layout> = rows.iter().map(|row| row.remove_dim(new)).collect();
+            Ok(Layout::joined(&joined, &parts)?.view(sizes)?.expect("the new dimension splits one"))
+        };
+        ops::call(&STACK, &rows, |rows| cat(rows, dim, &STACK, &layout))
     }
 
     /// Splits a dimension into views of `size` entries, of which the last may be shorter (`torch.split`).
@@ -96,7 +113,12 @@ impl Tensor {
 }
 
 #[track_caller]
-fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<Tensor> {
+fn cat(
+    tensors: &[&Tensor],
+    dim: i64,
+    operation: &'static Operation,
+    layout: &dyn Fn(&[usize], &[Layout]) -> shape::Result<Layout>,
+) -> Result<Tensor> {
     // A 1-D tensor without elements joins any tensor, for code that starts from an empty tensor.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let Some(first) = tensors.iter().copied().find(|tensor| joins(tensor)).or(tensors.first().copied())
@@ -128,10 +150,11 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
         sizes[dim] = joined.ok_or_else(|| LayoutError::TooLarge { sizes: sizes.clone() })?;
     }
     ops::call(&JOIN, tensors, |tensors| {
-        let out = first.uninit_beside(&sizes, dtype)?;
+        let layouts: SmallVec<[Layout; 4]> = tensors.iter().map(|tensor| *tensor.layout()).collect();
+        let out = first.uninit_with(layout(&sizes, &layouts)?, dtype)?;
         let is_small = !out.is_cuda() && out.numel() < Cost::Cheap.smallest_parallel();
         let in_order = |tensor: &&Tensor| tensor.is_contiguous() && tensor.dtype() == dtype;
-        let at_once = is_small && tensors.iter().all(in_order);
+        let at_once = is_small && out.is_contiguous() && tensors.iter().all(in_order);
         let mut places = Vec::new();
         let mut start = 0;
         for tensor in tensors {

@@ -48,7 +48,7 @@ impl Tensor {
                 let operation = if self.is_contiguous() { &VIEW } else { &RESHAPE_ALIAS };
                 ops::apply(View { layout, operation }, [self])
             }
-            None => viewed(&self.copy()?, &inferred, &UNSAFE_VIEW),
+            None => viewed(&self.contiguous()?, &inferred, &UNSAFE_VIEW),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::cpu::tree;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::dense;
+use crate::ops::plain::contiguous;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
@@ -99,8 +99,8 @@ rows! {
 }
 
 pub(super) fn run<const N: usize>(kernel: &Row, inputs: [&Tensor; N], out: &Tensor) -> Result<()> {
-    let dense = inputs.iter().map(|input| dense(input)).collect::<Result<SmallVec<[Tensor; 2]>>>()?;
-    launch(kernel.of(out.dtype())?, std::array::from_fn::<_, N, _>(|i| &dense[i]), [out], &[], &[])
+    let inputs = inputs.iter().map(|input| contiguous(input)).collect::<Result<SmallVec<[Tensor; 2]>>>()?;
+    launch(kernel.of(out.dtype())?, std::array::from_fn::<_, N, _>(|i| &inputs[i]), [out], &[], &[])
 }
 
 /// Runs `kernel` on the rows of tensors of one shape. A row is the last dimension.

@@ -16,11 +16,11 @@ use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::operation::{Operation, enter};
 use crate::ops::access::access;
-use crate::ops::plain::dense;
+use crate::ops::plain::contiguous;
 use crate::options::{AndOptions, Keywords, impl_and_options};
 use crate::ranks::{Arrival, CollectiveCall};
 use crate::scope;
-use crate::shape::signed;
+use crate::shape::{Layout, signed};
 use crate::tensor::{Tensor, memory_of, pointer_of};
 
 static ALL_REDUCE: Operation = Operation::new("all_reduce");
@@ -179,7 +179,7 @@ pub fn barrier() -> Result<()> {
     let group = default_group()?;
     let on_gpu = group.0.backend != super::Backend::Gloo && HostContext::gpus() > 0;
     let device = if on_gpu { Device::cuda(HostContext::current_device()) } else { Device::Cpu };
-    let nothing = Tensor::uninit_on(device, &[1], DType::U8)?;
+    let nothing = Tensor::uninit_on(device, Layout::contiguous(&[1])?, DType::U8)?;
     run(&group, CollectiveKind::Barrier, [&nothing, &nothing], true)?.synchronize()
 }
 
@@ -441,7 +441,7 @@ fn start(group: &ProcessGroup, part: RankPart, [input, output]: [&Tensor; 2]) ->
         CollectiveKind::PointToPoint if place != 0 => Vec::new(),
         _ => bytes.to_vec(),
     };
-    let input = &dense(input)?;
+    let input = &contiguous(input)?;
     let bytes = access([input], [], |[input], []| brings(input.dense_bytes(fingerprint.dtype)))?;
     let virtual_time = HostContext::lane().is_virtual();
     let profile = Machine::current().host().host_profile();

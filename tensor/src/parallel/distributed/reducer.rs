@@ -16,6 +16,7 @@ use crate::lock::lock;
 use crate::nn::Parameter;
 use crate::ops::elementwise::mul_out;
 use crate::scope;
+use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 /// Small, so that communication starts early.
@@ -279,7 +280,7 @@ fn make(
             start += length;
         }
         let like = parameters[indices[0]].1.tensor();
-        let flat = Tensor::uninit_on(like.device(), &[start], like.dtype())?;
+        let flat = Tensor::uninit_on(like.device(), Layout::contiguous(&[start])?, like.dtype())?;
         buckets.push(Bucket { parameters: indices, flat, parts });
     }
     Ok((buckets, places))

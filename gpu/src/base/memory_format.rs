@@ -1,0 +1,88 @@
+//! The memory formats of images: the order of their dimensions in memory, apart from the order of their sizes.
+
+use std::fmt;
+
+use crate::base::shape::{Layout, LayoutError, Result};
+
+/// How the dimensions of a new tensor are ordered in memory (`torch.memory_format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryFormat {
+    /// Row-major: the last dimension is the fastest (`torch.contiguous_format`).
+    Contiguous,
+    /// Images of sizes N×C×H×W, stored as N×H×W×C: all channels of a pixel lie side by side (`torch.channels_last`).
+    ChannelsLast,
+    /// The strides of the source, without its gaps (`torch.preserve_format`).
+    #[default]
+    Preserve,
+}
+
+/// PyTorch's name, as its errors print it.
+impl fmt::Display for MemoryFormat {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            MemoryFormat::Contiguous => "Contiguous",
+            MemoryFormat::ChannelsLast => "ChannelsLast",
+            MemoryFormat::Preserve => "Preserve",
+        })
+    }
+}
+
+/// N, H, W, C as dimensions of N×C×H×W.
+const CHANNELS_LAST: [usize; 4] = [0, 2, 3, 1];
+
+impl Layout {
+    /// The layout of a copy of this tensor in a memory format.
+    pub fn in_format(&self, format: MemoryFormat) -> Result<Layout> {
+        match format {
+            MemoryFormat::Contiguous => Layout::contiguous(self.sizes()),
+            MemoryFormat::ChannelsLast if self.ndim() == 4 => self.packed_in(&CHANNELS_LAST),
+            MemoryFormat::ChannelsLast => Err(LayoutError::ChannelsLastDims),
+            MemoryFormat::Preserve => self.like(),
+        }
+    }
+
+    /// Whether the elements lie in the order of a memory format, without gaps. Only images can be channels-last.
+    pub fn is_in_format(&self, format: MemoryFormat) -> bool {
+        match format {
+            MemoryFormat::Contiguous => self.is_contiguous(),
+            MemoryFormat::ChannelsLast => self.ndim() == 4 && self.permute(&CHANNELS_LAST).is_contiguous(),
+            MemoryFormat::Preserve => true,
+        }
+    }
+
+    /// The format that the strides suggest, even if there are gaps (`suggest_memory_format` in PyTorch). The rules are
+    /// PyTorch's; they take ambiguous layouts, as of one channel or one pixel, for row-major where they can.
+    pub fn suggested_format(&self) -> MemoryFormat {
+        if self.ndim() == 4 && self.has_order(&CHANNELS_LAST) {
+            MemoryFormat::ChannelsLast
+        } else {
+            MemoryFormat::Contiguous
+        }
+    }
+
+    /// Whether the strides rise from the last of these dimensions to the first, with the channels, dimension 1, last.
+    fn has_order(&self, order: &[usize]) -> bool {
+        let (sizes, strides) = (self.sizes(), self.strides());
+        let mut least = 0;
+        for dim in order.iter().rev().copied() {
+            if sizes[dim] == 0 || strides[1] == 0 || strides[dim] < least || (dim == 0 && least == strides[1])
+            {
+                return false;
+            }
+            least = strides[dim] * sizes[dim].max(1);
+        }
+        true
+    }
+
+    /// Like [`suggested_format`](Self::suggested_format), for the layout of a result that is joined from several
+    /// tensors. Volumes of sizes N×C×D×H×W keep their channels last, too.
+    pub fn joined(sizes: &[usize], parts: &[Layout]) -> Result<Layout> {
+        let order: &[usize] = if sizes.len() == 5 { &[0, 2, 3, 4, 1] } else { &CHANNELS_LAST };
+        let is_last = |part: &Layout| part.ndim() == order.len() && part.has_order(order);
+        let row_major = Layout::contiguous(sizes)?;
+        match !parts.is_empty() && parts.iter().all(is_last) {
+            true => row_major.packed_in(order),
+            false => Ok(row_major),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The order of a tensor's dimensions in memory.
+//!
+//! A transposed matrix is as compact as the original, with its dimensions in another order. Elementwise operations go
+//! through memory in the order of their operands, and their results keep it. The rules are those of PyTorch's
+//! `TensorIterator`, because they decide the strides of every result.
+
+use smallvec::SmallVec;
+
+use crate::base::shape::{Layout, MAX_DIMS, Result};
+
+/// Dimensions from the slowest in memory to the fastest.
+pub type Order = SmallVec<[usize; MAX_DIMS]>;
+
+impl Layout {
+    /// Whether the elements fill their memory, without gaps or overlaps, in any order of dimensions (PyTorch:
+    /// non-overlapping and dense).
+    pub fn is_dense(&self) -> bool {
+        if self.is_contiguous() {
+            return true;
+        }
+        let order = memory_order(self.sizes(), &[*self]);
+        self.permute(&order).is_contiguous()
+    }
+
+    /// The layout of a new tensor like this one (`torch.empty_like`): the same strides if they are dense, else the same
+    /// order without gaps.
+    pub fn like(&self) -> Result<Layout> {
+        match self.is_dense() {
+            true => Ok(self.at_start()),
+            false => self.packed_in(&memory_order(self.sizes(), &[*self])),
+        }
+    }
+
+    /// The layout of the result of an elementwise operation whose operands are broadcast to `sizes`.
+    pub fn of_result(sizes: &[usize], operands: &[Layout]) -> Result<Layout> {
+        let result = Layout::contiguous(sizes)?;
+        if operands.iter().all(|operand| operand.sizes() == sizes) {
+            if operands.iter().all(Layout::is_contiguous) {
+                return Ok(result);
+            }
+            let is_alike = |operand: &Layout| operand.strides() == operands[0].strides();
+            if operands[0].is_dense() && operands.iter().all(is_alike) {
+                return Ok(operands[0].at_start());
+            }
+        }
+        match Layout::order_of(sizes, operands)? {
+            Some(order) => result.packed_in(&order),
+            None => Ok(result),
+        }
+    }
+
+    /// The layout of the entries of dimension 0 that an index selects: the index's dimensions, then the others. To
+    /// `TensorIterator`, both are operands that are broadcast over each other's dimensions.
+    pub fn of_indexed(x: &Layout, index: &Layout) -> Result<Layout> {
+        let (own, others) = (index.ndim(), &x.sizes()[1..]);
+        let sizes: Order = index.sizes().iter().chain(others).copied().collect();
+        let mut entries: Order = SmallVec::from_elem(0, own);
+        entries.extend_from_slice(&x.strides()[1..]);
+        let of_index: Order = index.strides().iter().copied().chain(others.iter().map(|_| 0)).collect();
+        let operands = [entries, of_index].map(|strides| Layout::strided(&sizes, &strides, 0));
+        let [entries, of_index] = operands;
+        Layout::of_result(&sizes, &[entries?, of_index?])
+    }
+
+    /// The order in which an elementwise operation goes through its operands, which are broadcast to `sizes`, or `None`
+    /// for that of a contiguous tensor. Pass the output first, if it exists: it counts most.
+    pub fn order_of(sizes: &[usize], operands: &[Layout]) -> Result<Option<Order>> {
+        let mut broadcast: SmallVec<[Layout; 4]> = SmallVec::new();
+        for operand in operands {
+            broadcast.push(operand.repeated(sizes)?);
+        }
+        let order = memory_order(sizes, &broadcast);
+        let is_row_major = order.iter().enumerate().all(|(position, dim)| position == *dim);
+        Ok(Some(order).filter(|_| !is_row_major))
+    }
+
+    /// A layout of these sizes without gaps, in this order.
+    pub(super) fn packed_in(&self, order: &[usize]) -> Result<Layout> {
+        let sizes: Order = order.iter().map(|dim| self.sizes()[*dim]).collect();
+        let packed = Layout::contiguous(&sizes)?;
+        let mut back: Order = order.iter().copied().collect();
+        for (position, dim) in order.iter().enumerate() {
+            back[*dim] = position;
+        }
+        Ok(packed.permute(&back))
+    }
+}
+
+/// Sorts dimensions by stride, like `TensorIteratorBase::reorder_dimensions`. Broadcast dimensions have stride 0, which
+/// tells nothing about their place, so the sort compares neighbors and may leave them where they are.
+fn memory_order(sizes: &[usize], operands: &[Layout]) -> Order {
+    let mut order: Order = (0..sizes.len()).collect();
+    for end in (0..order.len().saturating_sub(1)).rev() {
+        let mut at = end;
+        for next in end + 1..order.len() {
+            match is_faster(sizes, operands, order[at], order[next]) {
+                Some(true) => {
+                    order.swap(at, next);
+                    at = next;
+                }
+                Some(false) => break,
+                None => {}
+            }
+        }
+    }
+    order
+}
+
+/// Whether dimension `a` is faster in memory than dimension `b`, or `None` if the operands do not tell.
+fn is_faster(sizes: &[usize], operands: &[Layout], a: usize, b: usize) -> Option<bool> {
+    for operand in operands {
+        let [of_a, of_b] = [a, b].map(|dim| operand.strides()[dim]);
+        if of_a == 0 || of_b == 0 {
+            continue;
+        }
+        if of_a != of_b {
+            return Some(of_a < of_b);
+        }
+        if sizes[b] > sizes[a] {
+            return Some(true);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+
+    fn layout(sizes: &[usize], strides: &[usize]) -> Layout {
+        Layout::strided(sizes, strides, 0).unwrap()
+    }
+
+    #[test]
+    fn a_permuted_layout_is_dense_and_a_sliced_one_is_not() {
+        assert!(layout(&[2, 3, 4], &[1, 8, 2]).is_dense());
+        assert!(layout(&[2, 1, 4], &[4, 77, 1]).is_dense());
+        assert!(!layout(&[2, 2], &[4, 2]).is_dense());
+        assert!(!layout(&[2, 3], &[0, 1]).is_dense());
+    }
+
+    #[test]
+    fn new_tensors_keep_the_order() -> Result<(), Box<dyn Error>> {
+        assert_eq!(layout(&[2, 2], &[1, 4]).like()?.strides(), [1, 2]);
+        assert_eq!(layout(&[2, 3], &[0, 1]).like()?.strides(), [3, 1]);
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_operand_with_an_opinion_decides() -> Result<(), Box<dyn Error>> {
+        let (t, plain, row) = (layout(&[2, 3], &[1, 2]), layout(&[2, 3], &[3, 1]), layout(&[3], &[1]));
+        assert_eq!(Layout::of_result(&[2, 3], &[t, plain])?.strides(), [1, 2]);
+        assert_eq!(Layout::of_result(&[2, 3], &[plain, t])?.strides(), [3, 1]);
+        assert_eq!(Layout::of_result(&[2, 3], &[row, t])?.strides(), [1, 2]);
+        Ok(())
+    }
+}
