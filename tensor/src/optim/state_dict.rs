@@ -137,5 +137,5 @@ fn like(parameter: &Tensor, id: &Key, name: &'static str, saved: &Tensor) -> Res
     }
     let to =
         ToOptions { device: Some(parameter.device()), dtype: Some(parameter.dtype()), ..Default::default() };
-    saved.detach().to(to)?.contiguous()
+    saved.detach().to(to)
 }

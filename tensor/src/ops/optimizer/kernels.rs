@@ -1,12 +1,16 @@
+use smallvec::SmallVec;
+
 use super::{AdamStep, SgdStep};
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::cpu::simd::vectorized;
-use crate::error::{Error, Result};
+use crate::error::{Result, TensorError};
 use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::{contiguous, copy_of, write};
 use crate::ops::row::{Row, row, rows};
+use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 impl AdamStep {
@@ -80,11 +84,38 @@ rows! {
     };
 }
 
-fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
-    match written.iter().all(|tensor| tensor.is_contiguous()) {
-        true => Ok(()),
-        false => Err(Error::custom("an optimizer's parameters must be contiguous")),
+/// Launches a step's kernel. It walks through the memory of all tensors together, in the order of the parameter; a
+/// tensor with gaps or in another order is copied, and copied back.
+fn launch_step<const W: usize>(
+    kernel: &Row,
+    grad: &Tensor,
+    written: [&Tensor; W],
+    ints: &[i64],
+    floats: &[f64],
+) -> Result<()> {
+    let parameter = written[0];
+    let kernel = kernel.of(parameter.dtype())?;
+    let is_apart = !grad.shares_storage(parameter);
+    if is_apart && grad.is_contiguous() && written.iter().all(|tensor| tensor.is_contiguous()) {
+        return launch(kernel, [grad], written, ints, floats);
     }
+    if written.iter().any(|tensor| tensor.layout().overlaps_itself()) {
+        return Err(TensorError::WriteOverlap.into());
+    }
+    let order = Layout::order_of(parameter.sizes(), &[*parameter.layout()])?;
+    let in_order = |tensor: &Tensor| match &order {
+        Some(order) => tensor.with_layout(tensor.layout().permute(order)),
+        None => tensor.detach(),
+    };
+    let grad = in_order(grad);
+    let grad = if is_apart { contiguous(&grad)? } else { copy_of(&grad)? };
+    let written = written.map(in_order);
+    let memory = written.iter().map(contiguous).collect::<Result<SmallVec<[Tensor; 3]>>>()?;
+    launch(kernel, [&grad], std::array::from_fn::<_, W, _>(|i| &memory[i]), ints, floats)?;
+    for (tensor, memory) in written.iter().zip(&memory).filter(|(tensor, memory)| !tensor.is_same(memory)) {
+        write(tensor, memory)?;
+    }
+    Ok(())
 }
 
 pub(super) fn adam(
@@ -94,9 +125,7 @@ pub(super) fn adam(
     exp_avg_sq: &Tensor,
     step: AdamStep,
 ) -> Result<()> {
-    let kernel = ADAM.of(parameter.dtype())?;
-    check_dense([parameter, exp_avg, exp_avg_sq])?;
-    launch(kernel, [grad], [parameter, exp_avg, exp_avg_sq], &[], &step.floats())
+    launch_step(&ADAM, grad, [parameter, exp_avg, exp_avg_sq], &[], &step.floats())
 }
 
 pub(super) fn sgd_plain(parameter: &Tensor, grad: &Tensor, step: SgdStep) -> Result<()> {
@@ -112,9 +141,7 @@ pub(super) fn sgd_momentum(parameter: &Tensor, grad: &Tensor, buffer: &Tensor, s
 }
 
 fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step: SgdStep) -> Result<()> {
-    let kernel = kernel.of(written[0].dtype())?;
-    check_dense(written)?;
-    launch(kernel, [grad], written, &step.ints(), &step.floats())
+    launch_step(kernel, grad, written, &step.ints(), &step.floats())
 }
 
 /// The twin of a step: runs `kernel(grad, [parameter, state…], step)` on matching parts of contiguous tensors of one

@@ -11,8 +11,6 @@ use crate::autograd::error::AutogradError;
 use crate::dtype::{DType, Memory, with_dtype};
 use crate::error::{DTypeError, Error, Result};
 use crate::ops::access::access;
-use crate::ops::plain;
-use crate::ops::plain::contiguous;
 use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
 
@@ -44,7 +42,7 @@ pub(crate) fn adam(
     step: AdamStep,
 ) -> Result<()> {
     ops::call(&ADAM, &[parameter, grad, exp_avg, exp_avg_sq], |_| {
-        kernels::adam(parameter, &readable(grad, parameter)?, exp_avg, exp_avg_sq, step)?;
+        kernels::adam(parameter, grad, exp_avg, exp_avg_sq, step)?;
         for written in [parameter, exp_avg, exp_avg_sq] {
             written.storage().bump_version();
         }
@@ -71,12 +69,11 @@ pub(crate) fn sgd(
 ) -> Result<()> {
     let operands: SmallVec<[&Tensor; 3]> = [parameter, grad].into_iter().chain(momentum_buffer).collect();
     ops::call(&SGD, &operands, |_| {
-        let grad = readable(grad, parameter)?;
         match momentum_buffer {
-            None => kernels::sgd_plain(parameter, &grad, step)?,
+            None => kernels::sgd_plain(parameter, grad, step)?,
             // The first step sets the buffer to the decayed gradient, without dampening.
-            Some(buffer) if is_first => kernels::sgd_first(parameter, &grad, buffer, step)?,
-            Some(buffer) => kernels::sgd_momentum(parameter, &grad, buffer, step)?,
+            Some(buffer) if is_first => kernels::sgd_first(parameter, grad, buffer, step)?,
+            Some(buffer) => kernels::sgd_momentum(parameter, grad, buffer, step)?,
         }
         for written in [parameter].into_iter().chain(momentum_buffer) {
             written.storage().bump_version();
@@ -150,9 +147,4 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
         });
     }
     error
-}
-
-/// Returns a contiguous gradient in separate memory.
-fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
-    if grad.shares_storage(parameter) { plain::copy_of(grad) } else { contiguous(&grad.detach()) }
 }
