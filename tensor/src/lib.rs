@@ -107,7 +107,7 @@
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
 //! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `mismatch.rs`, `options.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
-//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs` |
+//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs`, `autograd/views.rs` |
 //! | serialize | `serialize/` |
 //! | nn | `nn/` |
 //! | optim | `optim/` |
@@ -123,8 +123,7 @@
 
 pub use todevice_gpu::base::random;
 pub(crate) use todevice_gpu::base::{
-    collective, conv, device, dtype, figure_file, flags, kernel, lock, memory_format, reading, shape, sort,
-    topology,
+    collective, conv, device, dtype, figure_file, flags, kernel, lock, reading, shape, sort, topology,
 };
 pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
@@ -217,7 +216,6 @@ pub use error::{
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;
 pub use machine::{GpuSpec, Machine, SimulatedGpus, manual_seed, parse_seed};
-pub use memory_format::MemoryFormat;
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
@@ -232,6 +230,6 @@ pub use options::AndOptions;
 pub use races::RaceCheck;
 pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};
-pub use shape::MAX_DIMS;
+pub use shape::{MAX_DIMS, MemoryFormat};
 pub use tensor::Tensor;
 pub use tensor_options::TensorOptions;

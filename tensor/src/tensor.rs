@@ -13,17 +13,16 @@
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
-use crate::autograd::error::AutogradError;
-use crate::autograd::{self, History};
+use crate::autograd::{self, History, ViewOf};
 use crate::device::{Device, DevicePtr};
 use crate::dtype::DType;
 use crate::error::{Error, LayoutError, Result, TensorError};
 use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::lock::lock;
-use crate::memory_format::MemoryFormat;
 use crate::mismatch::Owner;
 use crate::scope;
 use crate::shape::Layout;
+use crate::shape::MemoryFormat;
 use crate::storage::Storage;
 
 /// An n-dimensional array on a device (`torch.Tensor`).
@@ -40,9 +39,7 @@ struct TensorInner {
     dtype: DType,
     /// How gradients flow into this tensor. In-place operations may replace it.
     history: Mutex<History>,
-    /// The base of a view, which is never a view, and the recorded operation that had produced the base when the view
-    /// was made.
-    base: Option<(Tensor, Option<u64>)>,
+    view: Option<ViewOf>,
     /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that created it.
@@ -113,7 +110,7 @@ impl Tensor {
             layout,
             dtype,
             history: Mutex::new(History::None),
-            base: None,
+            view: None,
             inference,
             place,
             moved: None,
@@ -125,14 +122,12 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
         let place = if scope::is_part() { self.0.place } else { scope::here() };
-        let base = self.base().unwrap_or(self).clone();
-        let made_by = base.history().sequence();
         Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout,
             dtype: self.0.dtype,
             history: Mutex::new(History::None),
-            base: Some((base, made_by)),
+            view: Some(ViewOf::new(self)),
             inference: self.0.inference,
             place,
             moved: self.0.moved,
@@ -153,7 +148,7 @@ impl Tensor {
             layout: self.0.layout,
             dtype: self.0.dtype,
             history: Mutex::new(History::None),
-            base: None,
+            view: None,
             inference: self.0.inference,
             place,
             moved: self.0.moved,
@@ -262,7 +257,7 @@ impl Tensor {
 
     /// Whether this tensor was made by a view operation (`Tensor._is_view`).
     pub fn is_view(&self) -> bool {
-        self.0.base.is_some()
+        self.0.view.is_some()
     }
 
     /// Whether this tensor was made in inference mode (`Tensor.is_inference`).
@@ -323,26 +318,32 @@ impl Tensor {
     }
 
     pub(crate) fn base(&self) -> Option<&Tensor> {
-        self.0.base.as_ref().map(|(base, _)| base)
+        self.0.view.as_ref().map(|view| &view.base)
     }
 
-    /// Rejects a view whose history is out of date because a recorded write to its base replaced the values.
-    pub(crate) fn check_history(&self) -> Result<()> {
-        match &self.0.base {
-            Some((base, made_by)) if base.history().sequence() != *made_by => {
-                Err(AutogradError::StaleView.into())
-            }
-            _ => Ok(()),
-        }
+    pub(crate) fn view_of(&self) -> Option<&ViewOf> {
+        self.0.view.as_ref()
     }
 
+    pub(crate) fn view_of_mut(&mut self) -> Option<&mut ViewOf> {
+        Arc::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut())
+    }
+
+    /// How gradients flow into it now: a write to the memory of a view changes its history.
     pub(crate) fn history(&self) -> History {
+        self.follow_writes();
+        self.last_history()
+    }
+
+    /// The history that was set last.
+    pub(crate) fn last_history(&self) -> History {
         lock(&self.0.history).clone()
     }
 
-    /// Whether gradients flow into it, without the cost of cloning the history.
+    /// Whether gradients flow into it, without the cost of cloning the history. As in PyTorch, they flow into a view of a
+    /// tensor that requires grad even if it was made under `no_grad`.
     pub(crate) fn has_history(&self) -> bool {
-        lock(&self.0.history).flows()
+        lock(&self.0.history).flows() || self.base().is_some_and(Tensor::has_history)
     }
 
     pub(crate) fn set_history(&self, history: History) {

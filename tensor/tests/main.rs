@@ -79,6 +79,7 @@ mod sync_debug;
 mod tf32;
 mod trace;
 mod views;
+mod views_written;
 mod vision;
 mod words;
 

@@ -8,7 +8,7 @@ use todevice::autograd::{GradOptions, grad};
 use todevice::nn::Conv2dOptions;
 use todevice::nn::Parameter;
 use todevice::prelude::*;
-use todevice::{Approximate, BatchNormArguments};
+use todevice::{Approximate, BatchNormArguments, MemoryFormat};
 
 /// Strides by call and layout. `None` if PyTorch refuses the call.
 type Strides = BTreeMap<String, BTreeMap<String, Option<Vec<usize>>>>;
@@ -52,6 +52,93 @@ fn results_have_the_strides_of_pytorch() {
             assert_eq!(calls.len(), pytorch.len());
         });
     });
+}
+
+/// The strides of four images of three channels, and whether PyTorch's `to` and `contiguous` return the tensor itself.
+#[test]
+fn images_change_their_memory_format() -> Result<()> {
+    each_case(["none", "sim:t4"], |gpu| {
+        gpu.parse::<Machine>().unwrap().enter(|| -> Result<()> {
+            let images = Tensor::arange(0, 4 * 3 * 2 * 5, (1, DType::F32))?.view(&[4, 3, 2, 5])?;
+            let images = images.to(Device::cuda_if_available())?.requires_grad_(true)?;
+            let last = images.to(MemoryFormat::ChannelsLast)?;
+            assert_eq!((last.strides(), last.sizes()), (&[30, 1, 15, 3][..], images.sizes()));
+            assert!(last.is_contiguous_in(MemoryFormat::ChannelsLast) && !last.is_contiguous());
+            assert!(last.equal(&images)? && last.contiguous()?.is_contiguous());
+            assert!(last.to(MemoryFormat::ChannelsLast)?.is_same(&last));
+            assert!(last.contiguous_in(MemoryFormat::ChannelsLast)?.is_same(&last));
+            assert!(images.to(MemoryFormat::Contiguous)?.is_same(&images));
+            // Cropped images suggest their format, but have gaps.
+            let cropped = last.narrow(3, 1, 3)?;
+            assert!(cropped.to(MemoryFormat::ChannelsLast)?.is_same(&cropped));
+            assert!(!cropped.contiguous_in(MemoryFormat::ChannelsLast)?.is_same(&cropped));
+            let half = last.to(ToOptions {
+                dtype: Some(DType::F16),
+                memory_format: MemoryFormat::Contiguous,
+                ..Default::default()
+            })?;
+            assert!(half.is_contiguous() && half.dtype() == DType::F16);
+            let host = last.to(ToOptions { device: Some(Device::Cpu), ..Default::default() })?;
+            assert_eq!(host.strides(), last.strides());
+            last.mul(2.0)?.sum()?.backward()?;
+            assert_eq!(images.grad().unwrap().strides(), images.strides());
+            let error =
+                images.narrow(0, 0, 1)?.squeeze(0)?.contiguous_in(MemoryFormat::ChannelsLast).unwrap_err();
+            assert_eq!(error.to_string(), "required rank 4 tensor to use channels_last format");
+            Ok(())
+        })
+    });
+    Ok(())
+}
+
+#[test]
+fn a_module_changes_the_memory_format_of_its_images() -> Result<()> {
+    let conv = nn::Conv2d::new(3, 8, 3)?;
+    conv.to(MemoryFormat::ChannelsLast)?;
+    let strides: Vec<Vec<usize>> = conv.parameters().iter().map(|p| p.tensor().strides().to_vec()).collect();
+    assert_eq!(strides, [vec![27, 1, 9, 3], vec![1]]);
+    Ok(())
+}
+
+/// A step over transposed parameters gives the bits of the same step over row-major ones.
+#[test]
+fn optimizers_step_over_parameters_of_any_layout() -> Result<()> {
+    type Make = fn(Vec<Parameter>) -> Result<Box<dyn Optimizer>>;
+    let optimizers: [Make; 3] = [
+        |parameters| {
+            Ok(Box::new(optim::SGD::new(
+                parameters,
+                SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() },
+            )?))
+        },
+        |parameters| Ok(Box::new(optim::Adam::new(parameters, AdamOptions::default())?)),
+        |parameters| Ok(Box::new(optim::AdamW::new(parameters, AdamWOptions::default())?)),
+    ];
+    let layouts: [fn(&Tensor) -> Result<Tensor>; 3] =
+        [|x| x.t()?.contiguous()?.t(), |x| Tensor::stack(&[x, x], 2)?.select(2, 1), |x| x.copy()];
+    each_case(["none", "sim:t4"], |gpu| {
+        gpu.parse::<Machine>().unwrap().enter(|| -> Result<()> {
+            let start = Tensor::randn(&[5, 7])?.to(Device::cuda_if_available())?;
+            for make in optimizers {
+                let trained = |layout: fn(&Tensor) -> Result<Tensor>| -> Result<Vec<f32>> {
+                    let parameter = Parameter::new(&layout(&start)?)?;
+                    let mut optimizer = make(vec![parameter.clone()])?;
+                    for _ in 0..3 {
+                        optimizer.zero_grad();
+                        parameter.tensor().mul(&start)?.square()?.sum()?.backward()?;
+                        optimizer.step()?;
+                    }
+                    parameter.tensor().to_vec()
+                };
+                let expected = trained(|x| x.copy())?;
+                for layout in layouts {
+                    assert_eq!(trained(layout)?, expected);
+                }
+            }
+            Ok(())
+        })
+    });
+    Ok(())
 }
 
 fn row_major(result: Result<Tensor>) -> Option<Vec<usize>> {

@@ -1,31 +1,6 @@
 //! The memory formats of images: the order of their dimensions in memory, apart from the order of their sizes.
 
-use std::fmt;
-
-use crate::base::shape::{Layout, LayoutError, Result};
-
-/// How the dimensions of a new tensor are ordered in memory (`torch.memory_format`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MemoryFormat {
-    /// Row-major: the last dimension is the fastest (`torch.contiguous_format`).
-    Contiguous,
-    /// Images of sizes N×C×H×W, stored as N×H×W×C: all channels of a pixel lie side by side (`torch.channels_last`).
-    ChannelsLast,
-    /// The strides of the source, without its gaps (`torch.preserve_format`).
-    #[default]
-    Preserve,
-}
-
-/// PyTorch's name, as its errors print it.
-impl fmt::Display for MemoryFormat {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            MemoryFormat::Contiguous => "Contiguous",
-            MemoryFormat::ChannelsLast => "ChannelsLast",
-            MemoryFormat::Preserve => "Preserve",
-        })
-    }
-}
+use crate::base::shape::{Layout, LayoutError, MemoryFormat, Result};
 
 /// N, H, W, C as dimensions of N×C×H×W.
 const CHANNELS_LAST: [usize; 4] = [0, 2, 3, 1];

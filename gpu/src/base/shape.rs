@@ -14,6 +14,18 @@ pub struct Layout {
     pub offset: usize,
 }
 
+/// How the dimensions of a new tensor are ordered in memory (`torch.memory_format`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryFormat {
+    /// Row-major: the last dimension is the fastest (`torch.contiguous_format`).
+    Contiguous,
+    /// Images of sizes N×C×H×W, stored as N×H×W×C: all channels of a pixel lie side by side (`torch.channels_last`).
+    ChannelsLast,
+    /// The strides of the source, without its gaps (`torch.preserve_format`).
+    #[default]
+    Preserve,
+}
+
 pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
 
 #[derive(thiserror::Error)]

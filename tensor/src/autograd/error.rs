@@ -48,7 +48,7 @@ pub enum AutogradError {
         .function.map(|function| format!("Function {function} returned an ")).unwrap_or_default()
     )]
     InvalidGradientDevice { function: Option<&'static str>, index: usize, got: Device, expected: Device },
-    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [{} {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", tensor_type(*.tensor), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {node}, ")))]
+    #[error("one of the variables needed for gradient computation has been modified by an inplace operation: [{} {sizes:?}]{}is at version {version}; expected version {expected} instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).\nnote: it was saved by the operation called at {place}", tensor_type(*.tensor), .output_of.map_or(" ".to_string(), |node| format!(", which is output 0 of {}, ", cpp_name(node))))]
     ModifiedInPlace {
         tensor: (DeviceType, DType),
         sizes: Vec<usize>,
@@ -61,14 +61,8 @@ pub enum AutogradError {
     LeafInPlace,
     #[error("a view of a leaf Variable that requires grad is being used in an in-place operation.")]
     LeafViewInPlace,
-    #[error(
-        "autograd does not record in-place operations on views in this crate: write to the whole tensor, or to the view under no_grad."
-    )]
-    RecordedViewInPlace,
-    #[error(
-        "a recorded in-place operation wrote to the base of this view after the view was made, which this crate does not support: make the view again."
-    )]
-    StaleView,
+    #[error("{text}")]
+    ViewWritten { text: String },
     #[error(
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
     )]
@@ -110,3 +104,8 @@ pub enum AutogradError {
 todevice_gpu::debug_is_message!(AutogradError);
 
 impl Refusal for AutogradError {}
+
+/// The name of a node in C++, which PyTorch's errors print.
+pub(super) fn cpp_name(node: &str) -> String {
+    if node == "CopySlices" { "torch::autograd::CopySlices".to_owned() } else { node.to_owned() }
+}

@@ -67,7 +67,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
         let _scope = enter(self.operation(), &inputs)?;
-        record(self, inputs)
+        Ok(record(self, inputs)?.of_own_function())
     }
 }
 
@@ -246,13 +246,14 @@ fn recorded<const N: usize>(
     if !output.dtype().is_floating_point() {
         return Ok(output);
     }
+    output = output.of_recorded_view(inputs[0]);
     if save_output {
         saved.push(SavedTensor::output(&output.detached_from(place), step.name()));
     }
     if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
         return Err(AutogradError::InferenceSaved.into());
     }
-    attach(output, step, inputs, saved, place)
+    Ok(attach(output, step, inputs, saved, place))
 }
 
 /// A recorded operation on any number of inputs that saves nothing, such as `cat`.
@@ -281,10 +282,21 @@ pub(crate) fn record_list(
 ) -> Result<Tensor> {
     let place = scope::here();
     let output = output.made_at(place);
-    if !records(inputs)? || !output.dtype().is_floating_point() {
-        return Ok(output);
+    match records(inputs)? && output.dtype().is_floating_point() {
+        true => Ok(attach_list(operation, inputs, output, backward)),
+        false => Ok(output),
     }
-    attach(output, Box::new(AnyArity { operation, backward }), inputs, SmallVec::new(), place)
+}
+
+/// Gives `output` a node that saves nothing.
+#[track_caller]
+pub(super) fn attach_list(
+    operation: &'static Operation,
+    inputs: &[&Tensor],
+    output: Tensor,
+    backward: impl Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Tensor {
+    attach(output, Box::new(AnyArity { operation, backward }), inputs, SmallVec::new(), scope::here())
 }
 
 fn attach(
@@ -293,10 +305,10 @@ fn attach(
     inputs: &[&Tensor],
     saved: SavedList,
     place: &'static Location<'static>,
-) -> Result<Tensor> {
+) -> Tensor {
     let edges = inputs.iter().map(|input| Edge::of(input)).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);
     let node = Node::new(step, edges, SavedTensors::new(saved), place, stream);
     output.set_history(History::Node(node));
-    Ok(output)
+    output
 }

@@ -53,14 +53,29 @@ impl History {
             _ => None,
         }
     }
+}
 
-    /// The sequence number of the recorded operation that made the tensor.
-    pub(crate) fn sequence(&self) -> Option<u64> {
-        match self {
-            History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) => None,
-        }
-    }
+/// The base of a view, and what a later write to the memory of both means.
+pub(crate) struct ViewOf {
+    /// It is not a view itself.
+    pub(crate) base: Tensor,
+    pub(super) origin: Origin,
+    /// The number of the view among the results of its operation.
+    pub(super) output: usize,
+    /// The version of the memory that the view's history belongs to.
+    pub(super) version: AtomicU64,
+}
+
+/// Where a view was made (`CreationMeta`). Only a view that one recorded operation made may be written to with a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Recorded,
+    NoGrad,
+    InferenceMode,
+    /// By an operation with several results, such as `split`.
+    SeveralOutputs,
+    /// By a user's own function.
+    OwnFunction,
 }
 
 /// The accumulated gradient of a leaf (`AccumulateGrad`).

@@ -8,6 +8,7 @@
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 //! - `reach`: the leaves behind a result.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
+//! - `views`: the history of views, and of tensors written through a view.
 //! - `checkpoint`: recomputes activations instead of saving them.
 //! - `gradcheck`: compares gradients with finite differences.
 
@@ -22,6 +23,7 @@ mod mode;
 mod reach;
 mod saved;
 pub(crate) mod stand_ins;
+mod views;
 
 #[doc(hidden)]
 pub use crate::operation::CastPolicy;
@@ -33,6 +35,6 @@ pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 
 pub(crate) use function::{record, record_list};
-pub(crate) use graph::History;
+pub(crate) use graph::{History, ViewOf};
 pub(crate) use mode::is_recording;
 pub(crate) use reach::Reach;

@@ -25,18 +25,14 @@ use crate::tensor::Tensor;
 pub(super) struct SavedTensor {
     pub(super) tensor: Option<Tensor>,
     version: u64,
-    /// The operation that made it, for the error message if it is overwritten. An operation's own result is kept
-    /// without its history, which would create a reference cycle with the node.
+    /// The operation that made it, for the error message if it is overwritten, where the tensor is kept without its
+    /// history: an operation's own result would be in a reference cycle with the node.
     made_by: Option<&'static str>,
 }
 
 impl SavedTensor {
     pub(super) fn new(tensor: Option<&Tensor>) -> SavedTensor {
-        SavedTensor {
-            tensor: tensor.cloned(),
-            version: tensor.map_or(0, Tensor::version),
-            made_by: tensor.and_then(Tensor::grad_fn),
-        }
+        SavedTensor { tensor: tensor.cloned(), version: tensor.map_or(0, Tensor::version), made_by: None }
     }
 
     /// Saves an operation's own result, with the name of its node.
@@ -47,7 +43,12 @@ impl SavedTensor {
     /// The same tensor without the graph that computed it.
     pub(super) fn detached(&self) -> SavedTensor {
         let tensor = self.tensor.as_ref().map(|tensor| tensor.detached_from(tensor.place()));
-        SavedTensor { tensor, ..self.clone() }
+        SavedTensor { tensor, made_by: self.made_by(), ..self.clone() }
+    }
+
+    /// The operation that made the present values.
+    fn made_by(&self) -> Option<&'static str> {
+        self.made_by.or_else(|| self.tensor.as_ref().and_then(Tensor::grad_fn))
     }
 
     pub(super) fn unpack(&self, place: &'static Location<'static>) -> Result<Option<Tensor>> {
@@ -56,7 +57,7 @@ impl SavedTensor {
             return Err(AutogradError::ModifiedInPlace {
                 tensor: (tensor.device().device_type(), tensor.dtype()),
                 sizes: tensor.sizes().to_vec(),
-                output_of: self.made_by,
+                output_of: self.made_by(),
                 version: tensor.version(),
                 expected: self.version,
                 place,

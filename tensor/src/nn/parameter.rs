@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::autograd::stand_ins::{self, Cell, lasting, tensor_in};
 use crate::error::Result;
-use crate::memory_format::MemoryFormat;
 use crate::mismatch::Owner;
 use crate::ops::transfer::ToOptions;
 use crate::print;
+use crate::shape::MemoryFormat;
 use crate::tensor::Tensor;
 
 /// A learned tensor (`torch.nn.Parameter`): a leaf that requires grad.

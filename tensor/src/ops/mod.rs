@@ -55,8 +55,9 @@ pub(crate) enum NewValues<'v> {
     Instead { source: Option<&'v Tensor> },
     /// One number for every element, so elements may share memory.
     Constant,
-    /// Written in order, so the last of several elements that share memory wins. Autograd does not track this.
-    InTurn { source: &'v Tensor },
+    /// Written in order, so the last of several elements that share memory wins. For autograd, `anew` computes them as in
+    /// `FromOld`, from elements apart.
+    InTurn { source: &'v Tensor, anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
 }
 
 impl NewValues<'_> {
@@ -116,7 +117,7 @@ fn update_by(
         NewValues::FromOld { others, .. } => (*others, *others),
         NewValues::Instead { source } => (&[][..], source.as_slice()),
         NewValues::Constant => (&[][..], &[][..]),
-        NewValues::InTurn { source } => (&[][..], std::slice::from_ref(source)),
+        NewValues::InTurn { source, .. } => (&[][..], std::slice::from_ref(source)),
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
     let _scope = enter(operation, &operands)?;
@@ -128,12 +129,22 @@ fn update_by(
     let is_recorded = records_write(target, sources)?;
     values.check_overlap(target)?;
     match values {
-        NewValues::FromOld { anew, .. } if is_recorded => {
+        NewValues::FromOld { anew, .. } | NewValues::InTurn { anew, .. } if is_recorded => {
             let old = plain::copy_of(target)?;
             old.set_history(target.history());
             let new = anew(&old)?;
-            plain::write(target, &new.detach().to(target.dtype())?)?;
-            target.set_history(new.history());
+            match values {
+                NewValues::InTurn { .. } => in_place()?,
+                _ => plain::write(target, &new.detach().to(target.dtype())?)?,
+            }
+            match target.is_view() {
+                true => target.record_slice(Some(&new))?,
+                false => target.set_history(new.history()),
+            }
+        }
+        NewValues::Instead { .. } | NewValues::Constant if is_recorded && target.is_view() => {
+            in_place()?;
+            target.record_slice(sources.first().copied())?;
         }
         NewValues::Instead { .. } | NewValues::Constant if is_recorded => {
             in_place()?;
@@ -146,7 +157,6 @@ fn update_by(
                 zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
             })?;
         }
-        NewValues::InTurn { .. } if is_recorded => return Err(AutogradError::RecordedViewInPlace.into()),
         _ => in_place()?,
     }
     target.storage().bump_version();
@@ -165,11 +175,11 @@ fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if !flows || !is_recording() || !target.dtype().is_floating_point() {
         return Ok(false);
     }
+    target.check_recorded_write()?;
     let is_leaf = |tensor: &Tensor| tensor.history().leaf().is_some();
     match target.base() {
-        _ if is_leaf(target) => Err(AutogradError::LeafInPlace.into()),
         Some(base) if is_leaf(base) => Err(AutogradError::LeafViewInPlace.into()),
-        Some(_) => Err(AutogradError::RecordedViewInPlace.into()),
-        None => inputs.iter().try_for_each(|input| input.check_history()).map(|()| true),
+        _ if is_leaf(target) => Err(AutogradError::LeafInPlace.into()),
+        _ => [target].iter().chain(inputs).try_for_each(|input| input.check_history()).map(|()| true),
     }
 }

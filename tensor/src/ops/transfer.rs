@@ -12,11 +12,10 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host_context::HostContext;
-use crate::memory_format::MemoryFormat;
 use crate::ops::access::access;
 use crate::ops::plain::{contiguous, copy_of, write};
-use crate::ops::shape::Copy;
 use crate::ops::{self, Operation, operations};
+use crate::shape::MemoryFormat;
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -65,7 +64,7 @@ impl Tensor {
         if device == self.device() {
             return match dtype == self.dtype() {
                 true if options.copy || !self.suits(options.memory_format) => {
-                    ops::apply(Copy { format: options.memory_format }, [self])
+                    self.copy_in_format(options.memory_format)
                 }
                 true => Ok(self.clone()),
                 false => self.to_dtype(dtype, options.memory_format),

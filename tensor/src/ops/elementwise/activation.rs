@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 
 use super::fused::run;
-use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
@@ -37,7 +36,7 @@ impl Function<1> for Activated {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        run(&self.activation.kernel, &[x], &self.numbers, result(&[x], x.dtype())?)
+        run(&self.activation.kernel, &[x], &self.numbers, Tensor::uninit_result(&[x], x.dtype())?)
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {

@@ -1,7 +1,7 @@
 //! Products and quotients of half types with an unrounded f64. For sums and differences, PyTorch rounds it.
 
+use super::Operand;
 use super::binary::{Binary, binary};
-use super::{Operand, result};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -54,7 +54,7 @@ impl Function<1> for ByNumber {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the number as a tensor.
-        let out = result(&[x, &self.number()?], x.dtype())?;
+        let out = Tensor::uninit_result(&[x, &self.number()?], x.dtype())?;
         self.compute(&out, x)?;
         Ok(out)
     }

@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
+use super::Operand;
 use super::error::ElementwiseError;
-use super::{Operand, result};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 
 #[track_caller]
 fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
-    compare_like(comparison, a, b, |operands| result(operands, DType::Bool))
+    compare_like(comparison, a, b, |operands| Tensor::uninit_result(operands, DType::Bool))
 }
 
 #[track_caller]
@@ -90,7 +90,7 @@ impl Tensor {
     /// Tests each element for zero or false.
     #[track_caller]
     pub fn logical_not(&self) -> Result<Tensor> {
-        compare_like(&EQ, self, 0.into(), |operands| result(&operands[..1], DType::Bool))
+        compare_like(&EQ, self, 0.into(), |operands| Tensor::uninit_result(&operands[..1], DType::Bool))
     }
 
     /// Tests each element for NaN.

@@ -5,12 +5,12 @@ use crate::cpu::simd::vectorized;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Geometry, KernelDef, KernelParameter, TwinResult};
-use crate::memory_format::MemoryFormat;
 use crate::ops::launch::launch;
 use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
 use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, Operation, operations};
+use crate::shape::MemoryFormat;
 use crate::tensor::Tensor;
 
 /// Converts a number to another type, as PyTorch does on the CPU.

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::result;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops;
@@ -16,7 +15,7 @@ impl FusedOp {
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         let in_order = if self.input_first { [x_or_y, grad] } else { [grad, x_or_y] };
         ops::call(&self.operation, &[grad, x_or_y], |_| {
-            let out = result(&in_order, x_or_y.dtype())?;
+            let out = Tensor::uninit_result(&in_order, x_or_y.dtype())?;
             run(&self.kernel, &[grad, x_or_y], numbers, out)
         })
     }

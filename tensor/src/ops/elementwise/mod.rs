@@ -78,26 +78,28 @@ impl Operand<'_> {
     }
 }
 
-/// A tensor for the result of an operation on these operands, in their order of memory.
-#[track_caller]
-pub(in crate::ops) fn result(operands: &[&Tensor], dtype: DType) -> Result<Tensor> {
-    let lead = deciding_operand(operands);
-    let is_plain = |operand: &&Tensor| operand.sizes() == lead.sizes() && operand.is_contiguous();
-    if operands.iter().all(is_plain) {
-        return lead.uninit_beside(lead.sizes(), dtype);
+impl Tensor {
+    /// A tensor for the result of an elementwise operation on these operands, in their order of memory.
+    #[track_caller]
+    pub(in crate::ops) fn uninit_result(operands: &[&Tensor], dtype: DType) -> Result<Tensor> {
+        let lead = deciding_operand(operands);
+        let is_plain = |operand: &&Tensor| operand.sizes() == lead.sizes() && operand.is_contiguous();
+        if operands.iter().all(is_plain) {
+            return lead.uninit_beside(lead.sizes(), dtype);
+        }
+        let layouts: SmallVec<[Layout; 4]> = operands.iter().map(|operand| *operand.layout()).collect();
+        lead.uninit_with(Layout::of_result(&broadcast_all(operands)?, &layouts)?, dtype)
     }
-    let layouts: SmallVec<[Layout; 4]> = operands.iter().map(|operand| *operand.layout()).collect();
-    lead.uninit_with(Layout::of_result(&broadcast_all(operands)?, &layouts)?, dtype)
 }
 
-/// Like [`result`], for operands that are converted to the dtype of the result. On the host, PyTorch converts them
+/// Like [`Tensor::uninit_result`], for operands that are converted to the dtype of the result. On the host, PyTorch converts them
 /// first, and a copy has neither gaps nor repeated elements.
 #[track_caller]
 fn promoted_result(operands: [&Tensor; 2], dtype: DType) -> Result<Tensor> {
     let is_kept =
         |operand: &&Tensor| operand.dtype() == dtype || operand.is_contiguous() || operand.is_cuda();
     if operands.iter().all(is_kept) {
-        return result(&operands, dtype);
+        return Tensor::uninit_result(&operands, dtype);
     }
     let [a, b] = operands.map(|operand| match is_kept(&operand) {
         true => Ok(*operand.layout()),

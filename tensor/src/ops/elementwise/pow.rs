@@ -1,4 +1,3 @@
-use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::dtype::DType;
@@ -44,7 +43,7 @@ impl Function<1> for PowScalar {
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
-        let out = || result(&[x], x.dtype());
+        let out = || Tensor::uninit_result(&[x], x.dtype());
         // As in PyTorch, where √−0 is −0 and √−∞ is NaN.
         match self.exponent {
             1.0 => {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::{Operand, broadcast_all, check_in_place, result};
+use super::{Operand, broadcast_all, check_in_place};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{DeviceMismatch, Error, Result};
@@ -303,7 +303,7 @@ impl Function<3> for Where {
         let operands = [condition, a, b];
         let out = match self.is_contiguous {
             true => b.uninit_beside(&broadcast_all(&operands)?, dtype)?,
-            false => result(&operands, dtype)?,
+            false => Tensor::uninit_result(&operands, dtype)?,
         };
         launch(WHERE.of(dtype)?, [condition, &a.to(dtype)?, &b.to(dtype)?], [&out], &[], &[])?;
         Ok(out)
@@ -369,7 +369,7 @@ impl Function<1> for Clamp {
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         ctx.save_for_backward([x]);
-        let out = result(&[x], self.dtype)?;
+        let out = Tensor::uninit_result(&[x], self.dtype)?;
         self.run(x, &out)?;
         Ok(out)
     }

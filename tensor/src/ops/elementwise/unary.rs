@@ -13,7 +13,6 @@
 //! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
-use super::result;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
@@ -96,7 +95,7 @@ impl Function<1> for &'static Unary {
             (_, BoolInput::PromoteToI64, DType::Bool) => &x.to(DType::I64)?,
             _ => x,
         };
-        let out = result(&[x], x.dtype())?;
+        let out = Tensor::uninit_result(&[x], x.dtype())?;
         self.compute(x, &out)?;
         Ok(out)
     }

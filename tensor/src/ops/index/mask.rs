@@ -136,6 +136,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         let values = values.to((x.device(), x.dtype()))?.expand(&signed(&result))?;
         values.reshape(&signed(&entries))
     };
+    let anew = |old: &Tensor| ops::apply(put.clone(), [old, &source()?]);
     if overlap::is_expanded(x) {
         HostContext::warn_once("index_put_ of expanded tensors", || {
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
@@ -145,11 +146,10 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         if is_number {
             return x.masked_fill_(&index.to(DType::Bool)?, &values);
         }
-        return ops::update(&INDEX_PUT, x, NewValues::InTurn { source: &values }, || {
+        return ops::update(&INDEX_PUT, x, NewValues::InTurn { source: &values, anew: &anew }, || {
             rows.put_each(x, index, &source()?.detach())
         });
     }
-    let anew = |old: &Tensor| ops::apply(put.clone(), [old, &source()?]);
     ops::update(&INDEX_PUT, x, NewValues::FromOld { others: &[&values], anew: &anew }, || {
         plain::write(x, &put.run(&x.detach(), &source()?.detach())?)
     })

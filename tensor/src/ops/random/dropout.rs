@@ -7,7 +7,6 @@ use crate::cpu::random::fill_bernoulli;
 use crate::cpu::reserve::reserve;
 use crate::dtype::DType;
 use crate::error::{DTypeError, Result};
-use crate::ops::elementwise;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, Operation, operations};
@@ -62,7 +61,7 @@ impl DropoutFunction {
         // On a GPU, PyTorch has one kernel for both; on the CPU it multiplies by the mask.
         let out = match x.is_cuda() {
             true => x.uninit_like(x.dtype())?,
-            false => elementwise::result(&[x, mask], x.dtype())?,
+            false => Tensor::uninit_result(&[x, mask], x.dtype())?,
         };
         let kernel = MASKED_SCALE.of(x.dtype())?;
         // 1 / (1 − p) in the tensor's dtype, like PyTorch's quotient of mask and number.

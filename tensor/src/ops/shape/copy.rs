@@ -3,11 +3,11 @@ use half::{bf16, f16};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::memory_format::MemoryFormat;
 use crate::ops::elementwise::error::ElementwiseError;
 use crate::ops::plain::{copy_in, fill, write};
 use crate::ops::transfer::copy_over;
 use crate::ops::{self, NewValues, Operation, operations};
+use crate::shape::MemoryFormat;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
@@ -30,7 +30,13 @@ impl Tensor {
     /// Copies the tensor to new memory, recorded by autograd (`Tensor.clone`; in Rust, `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        ops::apply(Copy { format: MemoryFormat::Preserve }, [self])
+        self.copy_in_format(MemoryFormat::Preserve)
+    }
+
+    /// Like [`copy`](Self::copy), in a memory format (`Tensor.clone(memory_format=)`).
+    #[track_caller]
+    pub(in crate::ops) fn copy_in_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        ops::apply(Copy { format }, [self])
     }
 
     /// Returns this tensor if it is contiguous, else a contiguous copy.
@@ -55,7 +61,7 @@ impl Tensor {
     pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
         match self.is_contiguous_in(format) {
             true => Ok(self.clone()),
-            false => ops::apply(Copy { format }, [self]),
+            false => self.copy_in_format(format),
         }
     }
 
@@ -117,8 +123,8 @@ impl Tensor {
 }
 
 /// The operation of `copy` and `contiguous`.
-pub(in crate::ops) struct Copy {
-    pub(in crate::ops) format: MemoryFormat,
+struct Copy {
+    format: MemoryFormat,
 }
 
 impl Function<1> for Copy {

@@ -86,7 +86,8 @@ impl Tensor {
         let along = self.checked_dim(dim)?;
         let mut parts = Vec::new();
         for start in (0..total.max(1)).step_by(size) {
-            parts.push(self.part(along, start, size.min(total - start), &SPLIT)?);
+            let part = self.part(along, start, size.min(total - start), &SPLIT)?;
+            parts.push(part.among_several(parts.len()));
         }
         Ok(parts)
     }

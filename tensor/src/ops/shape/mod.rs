@@ -10,7 +10,6 @@ pub(in crate::ops) mod join;
 mod kernels;
 pub(in crate::ops) mod views;
 
-pub(in crate::ops) use copy::Copy;
 pub use copy::CopyOptions;
 pub(crate) use copy::check_fits;
 pub(crate) use create::made;

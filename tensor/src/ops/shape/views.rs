@@ -25,6 +25,7 @@ operations! {
     pub(super) static SPLIT: Operation = Operation::new("slice").node("SplitBackward0");
     pub(super) static SPLIT_WITH_SIZES: Operation = Operation::new("slice").node("SplitWithSizesBackward0");
     static SLICE_BACKWARD: Operation = Operation::new("slice_backward");
+    static UNBIND: Operation = Operation::new("unbind").node("UnbindBackward0");
     static UNFOLD: Operation = Operation::new("unfold").node("UnfoldBackward0");
 }
 
@@ -159,7 +160,7 @@ impl Tensor {
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "select")?;
         match from_start(index, self.sizes()[dim]) {
-            Some(index) => ops::apply(Select { dim, index }, [self]),
+            Some(index) => ops::apply(Select { dim, index, operation: &SELECT }, [self]),
             None => Err(ShapeError::SelectOutOfRange { index, sizes: self.sizes().to_vec(), dim }.into()),
         }
     }
@@ -173,9 +174,24 @@ impl Tensor {
             size => size.copied().unwrap_or(0),
         };
         match from_start(index, size) {
-            Some(index) => ops::apply(Select { dim: 0, index }, [self]),
+            Some(index) => ops::apply(Select { dim: 0, index, operation: &SELECT }, [self]),
             None => Err(IndexError::OutOfBounds { index, dim: 0, size }.into()),
         }
+    }
+
+    /// Splits a dimension into views of its entries, without the dimension (`torch.unbind`): the rows of a matrix.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let rows = Tensor::new([[1, 2], [3, 4]])?.unbind(0)?;
+    /// assert_eq!(rows[1].to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+        let dim = self.dim_of_view(dim, "unbind")?;
+        let entry = |index| ops::apply(Select { dim, index, operation: &UNBIND }, [self]);
+        (0..self.sizes()[dim]).map(|index| Ok(entry(index)?.among_several(index))).collect()
     }
 
     /// Selects `length` entries of a dimension from `start`.
@@ -343,6 +359,7 @@ fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tenso
 struct Select {
     dim: usize,
     index: usize,
+    operation: &'static Operation,
 }
 
 impl Select {
@@ -353,7 +370,7 @@ impl Select {
 
 impl Function<1> for Select {
     fn operation(&self) -> &'static Operation {
-        &SELECT
+        self.operation
     }
 
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
