@@ -35,7 +35,7 @@ const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
 const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
-const KERNELS_KB: usize = 432;
+const KERNELS_KB: usize = 476;
 
 /// The base module's file name.
 const BASE: &str = "base.wasm";

@@ -438,6 +438,8 @@ pub struct Global {
     pub on_device: bool,
     pub is_constant: bool,
     pub init: Option<Vec<u8>>,
+    /// The name with its namespaces, if it is a `__device__` or `__constant__` variable.
+    pub symbol: Option<String>,
 }
 
 /// A variable in shared or local memory.

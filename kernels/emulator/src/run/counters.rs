@@ -169,6 +169,52 @@ impl Counters {
         self.shape = shape;
     }
 
+    /// Adds the counts of another launch of the kernel.
+    pub fn add(&mut self, other: &Counters) {
+        self.launches += other.launches;
+        self.blocks += other.blocks;
+        self.counted_blocks += other.counted_blocks;
+        self.shape = other.shape;
+        for (sum, of) in [
+            (&mut self.loads, other.loads),
+            (&mut self.stores, other.stores),
+            (&mut self.atomics, other.atomics),
+        ] {
+            sum.requests += of.requests;
+            sum.sectors += of.sectors;
+        }
+        for (sum, of) in [
+            (&mut self.shared_loads, other.shared_loads),
+            (&mut self.shared_stores, other.shared_stores),
+            (&mut self.shared_atomics, other.shared_atomics),
+        ] {
+            sum.requests += of.requests;
+            sum.wavefronts += of.wavefronts;
+            sum.conflicts += of.conflicts;
+        }
+        for (sum, of) in [
+            (&mut self.divergent_branches, other.divergent_branches),
+            (&mut self.footprint, other.footprint),
+            (&mut self.reach, other.reach),
+            (&mut self.lines, other.lines),
+            (&mut self.fetched, other.fetched),
+            (&mut self.hottest, other.hottest),
+        ] {
+            *sum += of;
+        }
+        for (sums, of) in [
+            (&mut self.warps, &other.warps),
+            (&mut self.threads, &other.threads),
+            (&mut self.leaders, &other.leaders),
+        ] {
+            sums.iter_mut().zip(of).for_each(|(sum, of)| *sum += of);
+        }
+        for (site, of) in self.sites.iter_mut().zip(&other.sites) {
+            site.window = if of.window == 0 { site.window } else { of.window };
+            site.misses += of.misses;
+        }
+    }
+
     pub fn begin_block(&mut self) {
         self.of_block.clear();
     }

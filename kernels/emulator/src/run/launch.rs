@@ -172,15 +172,11 @@ impl Machine {
         result
     }
 
-    /// Returns a kernel's counters, prepared for one more launch, if this run counts.
-    fn counters_of(&mut self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
-        let counted = self.sample.unwrap_or(u64::MAX).min(shape.blocks());
-        let all = self.counters.as_mut()?;
-        let mut counters = match all.iter().position(|known| known.kernel == number) {
-            Some(at) => all.swap_remove(at),
-            None => Counters::new(number, program, shape),
-        };
-        counters.begin(shape, counted);
+    /// Returns counters for a launch, if this run counts.
+    fn counters_of(&self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
+        self.counters.as_ref()?;
+        let mut counters = Counters::new(number, program, shape);
+        counters.begin(shape, self.sample.unwrap_or(u64::MAX).min(shape.blocks()));
         Some(counters)
     }
 }
