@@ -127,7 +127,7 @@ impl<'a> Host<'a> {
                 let note = match machine.heap.range(at, size.max(1)) {
                     Some(_) => format!("{at:#x} is memory of the device: use `cudaMemcpy` and `cudaMemset`"),
                     None => {
-                        format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))
+                        format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))
                     }
                 };
                 Err(self.fault(machine, span, format!("`{name}` goes beyond the host's memory"), vec![note]))

@@ -53,7 +53,7 @@ impl Host<'_> {
         let Some(at) = machine.heap.allocate(size, owner, name, span) else {
             let note = format!(
                 "the GPU has memory for {}, but the emulator holds {} MiB at most",
-                crate::run::access::bytes(size),
+                crate::run::amounts::bytes(size),
                 MOST_MEMORY >> 20
             );
             self.misuse(machine, span, errors::report(2, name), vec![note]);
@@ -150,7 +150,7 @@ impl Host<'_> {
         for (name, at, is_host) in sides {
             let Some(range) = machine.heap.range(at, size) else {
                 let notes =
-                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))];
+                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))];
                 self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
                 return Ok(self.error(1));
             };
@@ -249,10 +249,10 @@ impl Host<'_> {
     fn check_source(&self, machine: &mut Machine, at: u64, range: &Range<usize>, span: Span) {
         let states = &machine.heap.space.states[range.clone()];
         let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
-        let size = crate::run::access::bytes(range.len() as u64);
+        let size = crate::run::amounts::bytes(range.len() as u64);
         let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
         let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
-        let missing = crate::run::access::bytes(missing as u64);
+        let missing = crate::run::amounts::bytes(missing as u64);
         let notes = vec![
             format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
             format!("{missing} of {size} were never written, from byte {first} on"),
@@ -279,7 +279,7 @@ impl Host<'_> {
         let [at, value, size, ..] = *operands else { return 0 };
         let Some(range) = machine.heap.range(at, size).filter(|range| machine.heap.is_of_device(range))
         else {
-            let size = crate::run::access::bytes(size);
+            let size = crate::run::amounts::bytes(size);
             let notes = vec![format!("not all of {size} at {at:#x} are memory of the device")];
             self.misuse(machine, span, "the destination of `cudaMemset` is out of bounds".to_owned(), notes);
             return self.error(1);

@@ -217,7 +217,7 @@ fn leaks(machine: &mut Machine) -> (u64, u64) {
         machine.findings.add(Finding {
             check: "leakcheck",
             severity: Severity::Error,
-            title: format!("Leaked {} at {:#x}", crate::run::access::bytes(size), ir::space::HEAP + offset),
+            title: format!("Leaked {} at {:#x}", crate::run::amounts::bytes(size), ir::space::HEAP + offset),
             function: "main".to_owned(),
             sites: vec![Site { text: format!("allocated by {name} at"), span: Some(span), thread: None }],
             notes: Vec::new(),
