@@ -17,6 +17,7 @@ use todevice_gpu::contract::driver::{
 pub const DEVICE: usize = 0;
 
 pub const INVALID_VALUE: u32 = 1;
+const OUT_OF_MEMORY: u32 = 2;
 const INVALID_HANDLE: u32 = 400;
 
 /// A launch of the program. Its arguments are the kind of GPU's.
@@ -97,7 +98,12 @@ impl<K: Kind> Device for OnDriver<K> {
     }
 
     fn malloc(&mut self, bytes: u64) -> Answer<u64> {
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // In a page, a `usize` is too small for a card's memory.
+        let bytes = match usize::try_from(bytes) {
+            Ok(bytes) => bytes,
+            Err(_) if bytes <= self.memory()?.0 => usize::MAX,
+            Err(_) => return Err(OUT_OF_MEMORY),
+        };
         self.kind.driver().malloc(DEVICE, bytes).map(|pointer| pointer.0).map_err(code)
     }
 
