@@ -99,6 +99,33 @@ fn the_time_between_events_is_that_of_the_counters_table() {
     assert!(other < printed, "{other} {printed}");
 }
 
+/// Without `--counters`, only some blocks are counted. The time is nearly the same, and the result is.
+#[test]
+fn a_sample_of_the_blocks_gives_the_time_of_all() {
+    let product = include_str!("../../../kernels/emulator/tests/programs/matmul.cu");
+    let product = product
+        .replace("    matmul<<<", "    cudaEvent_t s, e; cudaEventCreate(&s); cudaEventCreate(&e); cudaEventRecord(s);\n    matmul<<<")
+        .replace("(a, b, c, n);\n#endif", "(a, b, c, n); cudaEventRecord(e); cudaEventSynchronize(e); float ms; \
+                  cudaEventElapsedTime(&ms, s, e); printf(\"%g\\n\", ms);\n#endif");
+    let sums = program(
+        "scale<<<999, 1>>>(d, 999); cudaEventRecord(a); scale<<<300, 100>>>(d, 20000); cudaEventRecord(b); \
+         cudaEventSynchronize(b); printf(\"%g\\n\", between(a, b));",
+    );
+    for text in [product, sums] {
+        let program = Program::compile("my.cu", &text, &|_| None).unwrap_or_else(|error| panic!("{error}"));
+        let run = |counters| {
+            let mut machine = program.machine(Checks::MEMORY);
+            machine.counters = counters;
+            let output = simulated::run(&program, machine, &T4, &|_| None).expect("there is a `main`").output;
+            let (time, rest) = output.split_once('\n').expect("a line");
+            (time.parse::<f64>().expect("a time"), rest.to_owned())
+        };
+        let [(sampled, printed), (all, expected)] = [None, Some(Vec::new())].map(run);
+        assert_eq!(printed, expected);
+        assert!((sampled / all - 1.0).abs() < 0.05, "{sampled} {all}");
+    }
+}
+
 #[test]
 fn work_has_run_when_its_time_has_come() {
     let body = r#"

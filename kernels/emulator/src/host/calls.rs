@@ -31,6 +31,9 @@ pub struct Host<'a> {
     pub(super) counterparts: super::real::Counterparts,
 }
 
+/// The number of blocks whose counters the time of a launch is modelled from, if nothing else counts.
+const TIMED_BLOCKS: u64 = 64;
+
 /// Errors after which a context is lost.
 const STICKY: [u32; 6] = [700, 702, 710, 715, 716, 719];
 
@@ -246,6 +249,7 @@ impl Host<'_> {
         let from = machine.next_interval;
         let before = machine.counters.take();
         machine.counters = (before.is_some() || self.is_timed).then(Vec::new);
+        machine.most_counted = before.is_none().then_some(TIMED_BLOCKS);
         let result = machine.run(program, kernel, shape, parameters, None);
         let counted = std::mem::replace(&mut machine.counters, before).and_then(|mut all| all.pop());
         self.streams.launched(stream, from, machine.next_interval);
