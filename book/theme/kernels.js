@@ -291,7 +291,7 @@ const kernelReport = {
   // A run, as the emulator reports it, for an action.
   shown(answer, checks, place) {
     if (answer.errors) return answer;
-    const { output, error, exit_code: code, left_out: leftOut } = answer;
+    const { output, error, exit_code: code, left_out: leftOut, times } = answer;
     const findings = answer.findings.filter(({ severity }) => severity !== "info");
     const isRight = answer.code === 0;
     const nodes = [];
@@ -300,6 +300,7 @@ const kernelReport = {
     if (error) words.push(error);
     if (code !== null && code !== 0) words.push(`The program returned ${code}.`);
     if (leftOut > 0) words.push(`${leftOut} more findings are left out.`);
+    if (times) words.push(`Times of cudaEventElapsedTime are ${times}, not measured.`);
     const verdict = isRight ? `${checks.replaceAll(",", ", ")}: no errors` : this.count(findings);
     nodes.push(make("p", { className: `kernel-verdict ${isRight ? "is-passed" : "is-wrong"}` }, make("strong", { textContent: verdict })));
     nodes.push(make("ul", { className: "kernel-places" }, ...findings.map(finding => this.finding(finding, place))));

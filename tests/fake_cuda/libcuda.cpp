@@ -247,8 +247,14 @@ CUdeviceptr take_guarded(size_t bytes) {
 void give_guarded(CUdeviceptr block, size_t bytes) { spare[pages(bytes)].push_back((char *)(block / PAGE * PAGE)); }
 
 // Where an address is, if all of the range is allocated.
+// Whether an address is in a variable of a program's kernels, which the stand-in for NVRTC compiled.
+bool is_variable(CUdeviceptr address) {
+    Dl_info info;
+    return dladdr((void *)address, &info) && info.dli_fname && strstr(info.dli_fname, "/fake_nvrtc-");
+}
+
 bool holds(CUdeviceptr address, size_t bytes) {
-    if (bytes == 0) {
+    if (bytes == 0 || is_variable(address)) {
         return true;
     }
     auto block = device_memory.upper_bound(address);
@@ -705,7 +711,7 @@ EXPORTED CUresult cuModuleGetFunction(Function **function, Module *module, const
     if (!modules.count(module)) return INVALID_HANDLE;
     size_t sizes[64];
     Kernels *kernels = module->kernels;
-    if (!kernels->parameters || kernels->parameters(name, sizes) == 0) return NOT_FOUND;
+    if (!kernels->parameters || kernels->parameters(name, sizes) == (size_t)-1) return NOT_FOUND;
     Function *&known = functions[{kernels, name}];
     if (!known) known = new Function{name, kernels};
     *function = known;

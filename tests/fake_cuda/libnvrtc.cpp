@@ -13,9 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 struct Program {
-    std::string name, source, function, output, log;
+    std::string name, source, output, log;
+    std::vector<std::string> functions;
 };
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
@@ -48,7 +50,7 @@ EXPORTED const char *nvrtcGetErrorString(int error) {
 
 EXPORTED int nvrtcCreateProgram(Program **program, const char *source, const char *name, int headers,
                                 const char *const *texts, const char *const *names) {
-    *program = new Program{name, source, "", "stand-in for machine code: ", ""};
+    *program = new Program{name, source, "stand-in for machine code: ", "", {}};
     (*program)->output += std::string(name) + ", " + std::to_string(strlen(source)) + " bytes";
     for (int i = 0; i < headers; i++) {
         (*program)->output += std::string(", ") + names[i] + ", " + std::to_string(strlen(texts[i])) + " bytes";
@@ -57,12 +59,14 @@ EXPORTED int nvrtcCreateProgram(Program **program, const char *source, const cha
 }
 
 EXPORTED int nvrtcAddNameExpression(Program *program, const char *function) {
-    program->function = function;
+    program->functions.push_back(function);
     return 0;
 }
 
-EXPORTED int nvrtcGetLoweredName(Program *program, const char *, const char **name) {
-    *name = program->function.c_str();
+EXPORTED int nvrtcGetLoweredName(Program *program, const char *function, const char **name) {
+    for (const std::string &known : program->functions) {
+        if (known == function) *name = known.c_str();
+    }
     return 0;
 }
 
@@ -73,18 +77,20 @@ static const char *setting(const char *name, const char *otherwise) {
 
 // What `table()` of mod.rs writes for the course's kernels.
 static std::string with_table(const Program &program) {
-    const std::string &name = program.function;
+    std::string kernels;
+    for (const std::string &name : program.functions) kernels += "on_host::kernel(\"" + name + "\", " + name + "), ";
+    const std::string count = std::to_string(program.functions.size());
     return "#line 1 \"" + program.name + "\"\n" + program.source + R"(
-static const on_host::Kernel kernels[] = {on_host::kernel(")" + name + "\", " + name + R"()};
+static const on_host::Kernel kernels[] = {)" + kernels + R"(};
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 EXPORTED int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3], unsigned shared,
                         void **arguments) {
-    return on_host::run(kernels, 1, name, grid, block, shared, arguments);
+    return on_host::run(kernels, )" + count + R"(, name, grid, block, shared, arguments);
 }
 EXPORTED const char *run_kernel_failure() { return on_host::failure; }
 EXPORTED size_t kernel_parameters(const char *name, size_t *sizes) {
-    const on_host::Kernel *kernel = on_host::find(kernels, 1, name);
-    return kernel ? kernel->parameters(sizes) : 0;
+    const on_host::Kernel *kernel = on_host::find(kernels, )" + count + R"(, name);
+    return kernel ? kernel->parameters(sizes) : (size_t)-1;
 }
 )";
 }
@@ -128,7 +134,7 @@ EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const 
         program->log = std::string("nvrtc: error: failed to open ") + builtins + ".\n";
         return 7;
     }
-    if (!program->function.empty()) return compile_for_host(program);
+    if (!program->functions.empty()) return compile_for_host(program);
     const char *fail = getenv("FAKE_NVRTC_FAIL");
     if (fail && program->name == fail) {
         program->log = program->name + "(1): error: this source does not compile\n";

@@ -32,7 +32,7 @@ const OPTIONS: [&str; 7] = [
 /// unsigned shared, void **arguments)` runs a kernel to its end, with arguments as for `cuLaunchKernel`. It returns 0,
 /// or 1 for an unknown kernel, 2 for a failed assertion or a hang, 3 for a grid or block that no GPU runs. `const char
 /// *run_kernel_failure()` then describes the failure. `size_t kernel_parameters(const char *name, size_t *sizes)`
-/// returns the number of parameters of a kernel (0 if there is no such kernel) and writes the size of each in bytes.
+/// returns the number of parameters of a kernel (`(size_t)-1` if there is no such kernel) and writes the size of each in bytes.
 pub fn compile(
     folder: &Path,
     sources: &[kernels::Source],
@@ -132,7 +132,7 @@ EXPORTED const char *run_kernel_failure() {{ return on_host::failure; }}
 
 EXPORTED size_t kernel_parameters(const char *name, size_t *sizes) {{
     const on_host::Kernel *kernel = on_host::find(kernels, sizeof kernels / sizeof *kernels, name);
-    return kernel ? kernel->parameters(sizes) : 0;
+    return kernel ? kernel->parameters(sizes) : (size_t)-1;
 }}
 "#
     )

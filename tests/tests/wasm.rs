@@ -35,7 +35,7 @@ const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
 const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
-const KERNELS_KB: usize = 432;
+const KERNELS_KB: usize = 476;
 
 /// The base module's file name.
 const BASE: &str = "base.wasm";
@@ -456,12 +456,13 @@ fn the_same_explanations_in_wasm() {
     assert!(bytes < ERRORS_KB * 1000, "{bytes} bytes, at most {ERRORS_KB} kB");
 }
 
-/// The emulator gives the same report in a page as in a terminal, for correct and faulty programs: a vector sum and a
-/// block's reduction.
+/// The emulator gives the same report in a page as in a terminal, for correct and faulty programs: a vector sum, a
+/// block's reduction, and a program that asks the simulated GPU for its memory and its time.
 #[test]
 fn the_same_reports_of_kernels_in_wasm() {
     let vectors = lab_12::EXAMPLE;
     let reduction = include_str!("../../kernels/emulator/tests/programs/reduction.cu");
+    let timed = include_str!("../../kernels/emulator/tests/programs/timed.cu");
     let beyond = vectors.replace("if (i < n)", "if (i <= n)");
     let racy = reduction.replacen("__syncthreads();", "", 1);
     assert!(beyond != vectors && racy != reduction);
@@ -473,7 +474,7 @@ fn the_same_reports_of_kernels_in_wasm() {
         ("all", Wanted { checks: all, ..default }),
         ("counters", Wanted { counters: true, ..default }),
     ] {
-        for text in [vectors, reduction, &beyond, &racy, "int main() { return x; }", ""] {
+        for text in [vectors, reduction, timed, &beyond, &racy, "int main() { return x; }", ""] {
             asked.push(("text", checks, text, wanted));
             asked.push(("json", checks, text, Wanted { json: true, ..wanted }));
         }

@@ -21,7 +21,7 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
         if let Some(image) = cache::load(&key) {
             return Ok(image);
         }
-        let image = compile(source.name, source.text, &target, None)?.0;
+        let image = compile(source.name, source.text, &target, &[])?.0;
         cache::store(&key, &image);
         Ok(image)
     };
@@ -33,10 +33,11 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     })
 }
 
-/// The machine code of a program's kernel, and the name of its function, which C++ mangles unless it is `extern "C"`.
-/// It is not cached, because the text is about to be edited.
-pub(super) fn image_of(name: &str, text: &str, capability: u32) -> DriverResult<(Vec<u8>, CString)> {
-    compile(&format!("{name}.cu"), text, &target(capability)?, Some(name))
+/// The machine code of a program's kernels, and the names of their functions, which C++ mangles unless they are
+/// `extern "C"`. It is not cached, because the text is about to be edited.
+pub(super) fn image_of(names: &[&str], text: &str, capability: u32) -> DriverResult<(Vec<u8>, Vec<CString>)> {
+    let file = names.first().copied().unwrap_or("kernels");
+    compile(&format!("{file}.cu"), text, &target(capability)?, names)
 }
 
 struct Target {
@@ -82,15 +83,16 @@ impl Drop for NvrtcProgram {
     }
 }
 
-/// Compiles a file. Returns its machine code, and the name of `function` in it, if given.
+/// Compiles a file. Returns its machine code, and the names of `functions` in it.
 fn compile(
     file: &str,
     text: &str,
     target: &Target,
-    function: Option<&str>,
-) -> DriverResult<(Vec<u8>, CString)> {
+    functions: &[&str],
+) -> DriverResult<(Vec<u8>, Vec<CString>)> {
     let headers = headers(text);
-    let (text, name, function) = (c_string(text), c_string(file), function.map(c_string));
+    let (text, name) = (c_string(text), c_string(file));
+    let functions: Vec<_> = functions.iter().copied().map(c_string).collect();
     let header_names: Vec<_> = headers.iter().map(|header| c_string(header.name)).collect();
     let headers: Vec<_> = headers.iter().map(|header| c_string(header.text)).collect();
     let options: Vec<_> = OPTIONS.iter().copied().chain([target.option.as_str()]).map(c_string).collect();
@@ -108,7 +110,7 @@ fn compile(
             header_names.as_ptr(),
         )
     })?;
-    if let Some(function) = &function {
+    for function in &functions {
         // SAFETY: as above.
         check(unsafe { nvrtcAddNameExpression(program.0, function.as_ptr()) })?;
     }
@@ -118,20 +120,20 @@ fn compile(
         let log = output(&program, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let log = log.trim_end_matches('\0').trim();
-        return Err(match function {
-            Some(_) => DriverError::of_compiler("Kernel compilation failed", Some(log.to_owned())),
-            None => library("NVRTC", "a kernel does not compile", format!("{file}: {log}")),
+        return Err(match functions.is_empty() {
+            false => DriverError::of_compiler("Kernel compilation failed", Some(log.to_owned())),
+            true => library("NVRTC", "a kernel does not compile", format!("{file}: {log}")),
         });
     }
-    let mut lowered = CString::default();
-    if let Some(function) = &function {
+    let lowered = |function: &CString| {
         let mut name = ptr::null();
         // SAFETY: there is room for the answer, which lives as long as the program.
-        lowered = unsafe {
+        unsafe {
             check(nvrtcGetLoweredName(program.0, function.as_ptr(), &mut name))?;
-            CStr::from_ptr(name).to_owned()
-        };
-    }
+            Ok(CStr::from_ptr(name).to_owned())
+        }
+    };
+    let lowered = functions.iter().map(lowered).collect::<DriverResult<_>>()?;
     let image = match target.machine_code {
         true => output(&program, nvrtcGetCUBINSize, nvrtcGetCUBIN),
         false => output(&program, nvrtcGetPTXSize, nvrtcGetPTX),

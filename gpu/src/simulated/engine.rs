@@ -107,7 +107,7 @@ impl SimulationState {
             setup,
             devices,
             streams: Vec::new(),
-            pinned: PinnedSpace::new(),
+            pinned: PinnedSpace::new(!setup.without_contents),
             events: SimulatedEvents::default(),
             races: Races::new(races.clone()),
             active: Vec::new(),
@@ -260,6 +260,7 @@ impl SimulationState {
             Task::Compiled(task) => task.end(memory),
             Task::Gemm(gemm) => execute::gemm(memory, gemm),
             Task::Convolution(task) => convolution::execute(memory, task, op.id ^ seed.rotate_left(32)),
+            Task::Copy(_) | Task::Memset { .. } if self.setup.without_contents => Ok(()),
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
             Task::Copy(copy) => {
                 let part = copy.slice(slice);

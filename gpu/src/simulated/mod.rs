@@ -94,6 +94,8 @@ pub struct Setup {
     pub p2p: P2p,
     /// `NCCL_P2P_DISABLE=1`: collectives avoid peer access.
     pub nccl_p2p_disable: bool,
+    /// The program keeps the contents of all memory. Copies and memsets take their time, but move nothing.
+    pub without_contents: bool,
 }
 
 impl Setup {
@@ -196,7 +198,7 @@ fn check_device(
     if !device.memory.holds(pointer.0, bytes) {
         return Err(errors::invalid_value());
     }
-    if bytes > 0 { device.memory.back(pointer.0) } else { Ok(()) }
+    if bytes > 0 && !state.setup.without_contents { device.memory.back(pointer.0) } else { Ok(()) }
 }
 
 /// Rejects a range of page-locked memory that the caller does not own.
@@ -225,6 +227,7 @@ impl Driver for Simulated {
             state.wait_until(device, |state| !state.is_in_use(device))?;
             self.clock.advance_to(state.last_end(device));
         }
+        let has_contents = !state.setup.without_contents;
         let on = &mut state.devices[device];
         match (bytes, on.has_room_for(bytes)) {
             (0, _) => Err(errors::invalid_value()),
@@ -233,7 +236,7 @@ impl Driver for Simulated {
                 Err(errors::out_of_memory())
             }
             // Rejected now, so that no cache holds unusable memory.
-            (_, true) if !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
+            (_, true) if has_contents && !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
             (_, true) => {
                 self.clock.advance(cost::malloc(on.profile, bytes));
                 Ok(DevicePtr(on.memory.insert(bytes)))

@@ -18,6 +18,7 @@ pub(super) struct PinnedSpace {
     blocks: BTreeMap<u64, PinnedBlock>,
     /// A buffer for the next pageable copy, because fresh memory costs more than the copy.
     spare: Option<BackingBuffer>,
+    has_contents: bool,
 }
 
 struct PinnedBlock {
@@ -29,31 +30,32 @@ struct PinnedBlock {
 }
 
 impl PinnedSpace {
-    pub(super) fn new() -> PinnedSpace {
+    pub(super) fn new(has_contents: bool) -> PinnedSpace {
         PinnedSpace {
             space: AddressSpace::new(BASE, PAGE, Arc::default()),
             blocks: BTreeMap::new(),
             spare: None,
+            has_contents,
         }
     }
 
     /// Allocates a block immediately, so the call fails if the computer has no memory.
     pub(super) fn take(&mut self, bytes: usize) -> DriverResult<u64> {
-        let buffer = BackingBuffer::zeroed(bytes)?;
+        let buffer = if self.has_contents { Some(BackingBuffer::zeroed(bytes)?) } else { None };
         Ok(self.insert(bytes, buffer, false))
     }
 
     /// Allocates a staging block for the driver, with unspecified contents.
     pub(super) fn take_staging(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = match self.spare.take().and_then(|buffer| buffer.resized(bytes)) {
-            Some(buffer) => buffer,
-            None => BackingBuffer::zeroed(bytes)?,
+            None if self.has_contents => Some(BackingBuffer::zeroed(bytes)?),
+            spare => spare,
         };
         Ok(self.insert(bytes, buffer, true))
     }
 
-    fn insert(&mut self, bytes: usize, buffer: BackingBuffer, staging: bool) -> u64 {
-        let address = self.space.insert_with(bytes, Some(buffer));
+    fn insert(&mut self, bytes: usize, buffer: Option<BackingBuffer>, staging: bool) -> u64 {
+        let address = self.space.insert_with(bytes, buffer);
         self.blocks.insert(address, PinnedBlock { bytes, uses: 0, given_back: false, staging });
         address
     }
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn staging_buffers_are_used_again_and_an_owners_are_fresh() {
-        let mut pinned = PinnedSpace::new();
+        let mut pinned = PinnedSpace::new(true);
         let first = pinned.take_staging(1000).unwrap();
         pinned.space().write(first, &[7; 1000]).unwrap();
         pinned.give_back(first).unwrap();
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_block_lives_as_long_as_its_owner_or_its_last_use() {
-        let mut pinned = PinnedSpace::new();
+        let mut pinned = PinnedSpace::new(true);
         let (a, b) = (pinned.take(10_000).unwrap(), pinned.take(10).unwrap());
         pinned.hold(a + 5_000);
         pinned.hold(a);

@@ -10,7 +10,7 @@
 //! | [`lower`] | the syntax tree | a program for `main` and one for each kernel, with templates instantiated |
 //! | [`ir`] | | the instructions, their semantics and their validator |
 //! | [`run`] | a program | its effects on memory, and the checks' findings |
-//! | [`host`] | | the CUDA and C functions that `main` calls |
+//! | [`host`] | | the CUDA and C functions that `main` calls, on a [`host::device::Device`] |
 //! | [`report`] | findings | text in compute-sanitizer's wording, or JSON |
 //!
 //! Anything outside the subset is rejected by name and position. Accepted programs behave as in CUDA.

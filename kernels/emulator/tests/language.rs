@@ -50,6 +50,13 @@ int main() {
 }
 
 #[test]
+fn a_declaration_uses_the_names_before_it_in_its_list() {
+    let text = "#include <cstdio>\nconst int N = 3, BYTES = 4 * N;\nint a[N] = {1}, b = N + BYTES;\n\
+                int main() { int c = b, d = c + 1; printf(\"%d %d\\n\", BYTES, d); }";
+    assert_eq!(crate::output(text), "12 16\n");
+}
+
+#[test]
 fn integers_are_promoted_converted_and_wrap_as_in_cuda() {
     let text = r#"#include <cstdio>
 int main() {

@@ -5,9 +5,10 @@ use std::process::Command;
 
 use cuda_emulator::{Checks, Program};
 
+use crate::gpu::simulated;
 use crate::ladder::LADDERS;
 use crate::real::Gpu;
-use crate::{Response, puzzles};
+use crate::{Response, card, puzzles};
 
 pub const HELP: &str = "\
 Runs the chapter's programs on this computer's NVIDIA GPU and in the emulator, and compares their output: examples,
@@ -136,7 +137,8 @@ fn with_nvcc(text: &str, folder: &Path) -> RunResult {
 }
 
 fn emulated(program: &Program) -> RunResult {
-    let run = program.run(Checks::MEMORY).ok_or("the program has no `main`")?;
+    let run = simulated::run(program, program.machine(Checks::MEMORY), card::DEFAULT, &|_| None);
+    let run = run.ok_or("the program has no `main`")?;
     Ok((run.output.clone(), run.exit_code()))
 }
 

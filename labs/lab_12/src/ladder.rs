@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use cuda_emulator::run::access::thousands;
+use cuda_emulator::run::amounts::thousands;
 use cuda_emulator::run::counters::Counters;
 use cuda_emulator::{Program, report::json::string};
 use todevice_figures::product;

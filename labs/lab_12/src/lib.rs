@@ -12,6 +12,7 @@ mod compare;
 #[cfg(not(target_family = "wasm"))]
 pub mod device_half;
 pub mod faults;
+pub mod gpu;
 mod instructions;
 #[cfg(not(target_family = "wasm"))]
 mod interpreter;
@@ -86,11 +87,12 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         Err(rejected) => return refused(rejected.text()),
     };
     let checks = if wanted.counters { Checks::MEMORY } else { wanted.checks };
-    let run = if wanted.counters { program.count() } else { program.run(checks) };
-    let Some(run) = run else {
+    let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
+    let mut machine = program.machine(checks);
+    machine.counters = wanted.counters.then(Vec::new);
+    let Some(run) = gpu::simulated::run(&program, machine, wanted.card, &registers) else {
         return refused(without_main(name));
     };
-    let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
     let time = |counters: &Counters, kernel: &Kernel| {
         let modelled = model::time(wanted.card, counters, kernel, registers(kernel))?;
         Some((modelled.microseconds, modelled.bound.to_owned()))
@@ -111,6 +113,7 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
     let output = with_warnings(output, &program, wanted.json);
+    let output = if run.reads_time { with_times(output, wanted) } else { output };
     Response { output, errors: String::new(), code: run.exit_code() as u8 }
 }
 
@@ -138,6 +141,20 @@ fn with_warnings(report: String, program: &Program, json: bool) -> String {
             format!("{report},\"warnings\":[{warnings}]}}\n")
         }
         false => format!("{}\n{report}", program.warnings.render(&program.files)),
+    }
+}
+
+/// A report of a program that has read the time between events. No clock has measured it.
+fn with_times(report: String, wanted: Wanted) -> String {
+    match wanted.json {
+        true => {
+            let report = report.trim_end().strip_suffix('}').unwrap_or(&report);
+            format!("{report},\"times\":\"modelled\"}}\n")
+        }
+        false => {
+            let card = wanted.card.name;
+            format!("{report}Times of cudaEventElapsedTime are modelled for a {card}, not measured.\n")
+        }
     }
 }
 

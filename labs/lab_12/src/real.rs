@@ -3,22 +3,18 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use cuda_emulator::host::device::{Answer, Card, Device};
+use cuda_emulator::host::device::Answer;
 use cuda_emulator::ir;
-use cuda_emulator::run::launch::Shape;
+use cuda_emulator::run::launch::{MOST_TIME, Shape};
 use cuda_emulator::{Checks, Program, Run, report};
-use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
-use todevice_gpu::contract::driver::{
-    DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, StreamId,
-};
-use todevice_gpu::contract::libraries::Libraries;
+use todevice_gpu::base::compiled::KernelId;
+use todevice_gpu::contract::driver::{Driver, DriverResult, HostTarget, StreamId};
 use todevice_gpu::host::time::Clock;
 use todevice_gpu::nvidia::Nvidia;
 
 use crate::Response;
 use crate::device_half::for_nvrtc;
-
-const DEVICE: usize = 0;
+use crate::gpu::{DEVICE, INVALID_VALUE, Kind, Launch, OnDriver, code, launch_of};
 
 pub struct Gpu(Nvidia);
 
@@ -41,7 +37,10 @@ impl Gpu {
             let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
             format!("{}{detail}", error.message)
         })?;
-        program.run_on_device(Box::new(card)).ok_or_else(|| "the program has no `main`".to_owned())
+        let device = Box::new(OnDriver::new(card));
+        program
+            .run_with(program.machine(Checks::MEMORY), MOST_TIME, device)
+            .ok_or_else(|| "the program has no `main`".to_owned())
     }
 }
 
@@ -92,174 +91,105 @@ fn unsupported(program: &Program) -> Option<String> {
     if program.files.0.iter().skip(1).any(|file| file.name.ends_with(".cuh") || file.name.ends_with(".cu")) {
         return Some("a program that includes files of its own is only emulated".to_owned());
     }
-    if let Some(global) =
-        program.globals.iter().find(|global| global.on_device && !global.name.starts_with('<'))
-    {
-        return Some(format!(
-            "a program with variables of the device, such as `{}`, is only emulated",
-            global.name
-        ));
-    }
-    let is_large = |kernel: &&ir::Program| kernel.parameters.iter().any(|parameter| parameter.size > 8);
-    let kernel = program.kernels.iter().find(is_large)?;
-    Some(format!("a kernel that takes a struct, as {} does, is only emulated", kernel.name))
+    None
 }
+
+const INVALID_CONFIGURATION: u32 = 9;
+const INVALID_SYMBOL: u32 = 13;
 
 struct OnCard<'a> {
     driver: &'a Nvidia,
     kernels: HashMap<String, KernelId>,
-    streams: HashMap<u64, StreamId>,
-    events: HashMap<u64, EventId>,
+    /// The device's addresses of its variables, by their addresses in the emulator.
+    variables: HashMap<u64, u64>,
     print: &'a mut dyn FnMut(&str),
 }
 
+/// The kernel that writes the addresses of the device's variables.
+const ADDRESSES: &str = "__lab_12_addresses";
+
 impl<'a> OnCard<'a> {
+    /// Compiles the program's kernels, together with one that finds its variables.
     fn new(
         driver: &'a Nvidia,
         program: &Program,
         text: &str,
         print: &'a mut dyn FnMut(&str),
     ) -> DriverResult<OnCard<'a>> {
-        let mut kernels = HashMap::new();
-        for kernel in &program.kernels {
-            let name = kernel.name.split('(').next().unwrap_or_default();
-            let parameters: Vec<usize> =
-                kernel.parameters.iter().map(|parameter| parameter.size as usize).collect();
-            let source = KernelSource { text, name, parameters: &parameters };
-            kernels.insert(kernel.name.clone(), driver.compile(DEVICE, &source, None)?);
+        let variables: Vec<&ir::Global> =
+            program.globals.iter().filter(|global| global.symbol.is_some()).collect();
+        let text = with_addresses(text, &variables);
+        let sizes = |kernel: &ir::Program| kernel.parameters.iter().map(|of| of.size as usize).collect();
+        let parameters: Vec<Vec<usize>> = program.kernels.iter().map(sizes).chain([vec![8]]).collect();
+        let names = program.kernels.iter().map(|kernel| kernel.name.split('(').next().unwrap_or_default());
+        let sources: Vec<(&str, &[usize])> =
+            names.chain([ADDRESSES]).zip(parameters.iter().map(Vec::as_slice)).collect();
+        let ids = driver.compile_kernels(DEVICE, &text, &sources)?;
+        let kernels = program.kernels.iter().map(|kernel| kernel.name.clone()).zip(ids.iter().copied());
+        let mut card = OnCard { driver, kernels: kernels.collect(), variables: HashMap::new(), print };
+        if let (false, Some(id)) = (variables.is_empty(), ids.last()) {
+            card.find_variables(*id, &variables)?;
         }
-        let streams = HashMap::from([(0, StreamId::default_of(DEVICE))]);
-        Ok(OnCard { driver, kernels, streams, events: HashMap::new(), print })
+        Ok(card)
     }
 
-    fn stream(&self, handle: u64) -> Answer<StreamId> {
-        self.streams.get(&handle).copied().ok_or(INVALID_HANDLE)
-    }
-
-    fn event(&self, handle: u64) -> Answer<EventId> {
-        self.events.get(&handle).copied().ok_or(INVALID_HANDLE)
+    fn find_variables(&mut self, addresses: KernelId, variables: &[&ir::Global]) -> DriverResult<()> {
+        let (driver, stream) = (self.driver, StreamId::default_of(DEVICE));
+        let mut found = vec![0; 8 * variables.len()];
+        let at = driver.malloc(DEVICE, found.len())?;
+        let shape = Shape { grid: [1; 3], block: [1; 3], dynamic_shared: 0 };
+        let written = launch_of(addresses, shape)
+            .map(|launch| driver.launch_with(stream, &launch, &[&at.0.to_le_bytes()]));
+        if let Ok(written) = written {
+            written?;
+        }
+        let length = found.len();
+        driver.copy_device_to_host(stream, HostTarget::Pageable(&mut found), at, length)?;
+        driver.free(DEVICE, at)?;
+        let found =
+            found.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        self.variables = variables.iter().map(|variable| variable.address).zip(found).collect();
+        Ok(())
     }
 }
 
-const INVALID_VALUE: u32 = 1;
-const INVALID_CONFIGURATION: u32 = 9;
-const INVALID_HANDLE: u32 = 400;
-
-fn code(error: DriverError) -> u32 {
-    error.code
+/// Adds a kernel that writes the addresses of variables. NVRTC removes a variable that no kernel uses; this one uses all.
+fn with_addresses(text: &str, variables: &[&ir::Global]) -> String {
+    let address = |(number, variable): (usize, &&ir::Global)| {
+        let symbol = variable.symbol.as_deref().unwrap_or_default();
+        format!(" at[{number}] = (unsigned long long)&{symbol};")
+    };
+    let all: String = variables.iter().enumerate().map(address).collect();
+    format!("{text}\nextern \"C\" __global__ void {ADDRESSES}(unsigned long long *at) {{{all} }}\n")
 }
 
-impl Device for OnCard<'_> {
-    fn card(&self) -> Card {
-        let of = self.driver.properties(DEVICE);
-        Card {
-            name: of.name,
-            memory: of.total_memory,
-            major: of.major,
-            minor: of.minor,
-            multiprocessors: of.multi_processor_count,
-            threads_of_multiprocessor: of.max_threads_per_multi_processor,
-        }
+impl Kind for OnCard<'_> {
+    type Driver = Nvidia;
+    const IS_REAL: bool = true;
+
+    fn driver(&self) -> &Nvidia {
+        self.driver
     }
 
-    fn memory(&self) -> Answer<(u64, u64)> {
-        self.driver.memory_info(DEVICE).map(|info| (info.free, info.total)).map_err(code)
+    fn name(&self) -> String {
+        self.driver.properties(DEVICE).name
     }
 
-    fn malloc(&mut self, bytes: u64) -> Answer<u64> {
-        self.driver.malloc(DEVICE, bytes as usize).map(|pointer| pointer.0).map_err(code)
+    fn variable(&mut self, variable: &ir::Global) -> Answer<u64> {
+        self.variables.get(&variable.address).copied().ok_or(INVALID_SYMBOL)
     }
 
-    fn free(&mut self, at: u64) -> Answer<()> {
-        self.driver.free(DEVICE, DevicePtr(at)).map_err(code)
-    }
-
-    fn write(&mut self, stream: u64, at: u64, bytes: &[u8]) -> Answer<()> {
-        let from = HostSource::Pageable(bytes);
-        let copied = self.driver.copy_host_to_device(self.stream(stream)?, DevicePtr(at), from, bytes.len());
-        copied.map(drop).map_err(code)
-    }
-
-    fn read(&mut self, stream: u64, at: u64, bytes: &mut [u8]) -> Answer<()> {
-        let length = bytes.len();
-        let to = HostTarget::Pageable(bytes);
-        let copied = self.driver.copy_device_to_host(self.stream(stream)?, to, DevicePtr(at), length);
-        copied.map(drop).map_err(code)
-    }
-
-    fn copy(&mut self, stream: u64, to: u64, from: u64, bytes: u64) -> Answer<()> {
-        let [to, from] = [to, from].map(|at| (DEVICE, DevicePtr(at)));
-        self.driver.copy_peer(self.stream(stream)?, to, from, bytes as usize).map(drop).map_err(code)
-    }
-
-    fn set(&mut self, stream: u64, at: u64, value: u8, bytes: u64) -> Answer<()> {
-        self.driver.memset(self.stream(stream)?, DevicePtr(at), value, bytes as usize).map(drop).map_err(code)
-    }
-
-    fn launch(&mut self, stream: u64, kernel: &ir::Program, shape: Shape, parameters: &[u8]) -> Answer<()> {
+    fn launch(&mut self, stream: StreamId, launch: Launch) -> Answer<()> {
+        let Launch { kernel, shape, parameters, .. } = launch;
         let id = *self.kernels.get(&kernel.name).ok_or(INVALID_VALUE)?;
-        let number = |parameter: &ir::KernelParameter| {
-            let (start, size) = (parameter.offset as usize, parameter.size as usize);
-            let mut bytes = [0; 8];
-            bytes[..size].copy_from_slice(&parameters[start..start + size]);
-            Passed::Number(bytes)
-        };
-        let launch = CompiledLaunch {
-            kernel: id,
-            name: "a kernel of the program",
-            grid: shape.grid,
-            block: shape.block,
-            shared_mem: u32::try_from(shape.dynamic_shared).map_err(|_| INVALID_VALUE)?,
-            arguments: kernel.parameters.iter().map(number).collect(),
-        };
-        let launched = self.driver.launch_compiled(self.stream(stream)?, launch).map(drop).map_err(code);
+        let bytes = |of: &ir::KernelParameter| &parameters[of.offset as usize..][..of.size as usize];
+        let arguments: Vec<&[u8]> = kernel.parameters.iter().map(bytes).collect();
+        let launched = self.driver.launch_with(stream, &launch_of(id, shape)?, &arguments);
         // The driver returns `INVALID_VALUE` here, the CUDA runtime a separate code.
-        launched.map_err(|code| if code == INVALID_VALUE { INVALID_CONFIGURATION } else { code })
-    }
-
-    fn synchronize(&mut self, stream: Option<u64>) -> Answer<()> {
-        match stream {
-            Some(stream) => self.driver.stream_synchronize(self.stream(stream)?).map_err(code),
-            None => self.driver.synchronize(DEVICE).map_err(code),
-        }
-    }
-
-    fn create_stream(&mut self, is_blocking: bool) -> Answer<u64> {
-        let stream = self.driver.stream_create(DEVICE, is_blocking).map_err(code)?;
-        let handle = self.streams.len() as u64;
-        self.streams.insert(handle, stream);
-        Ok(handle)
-    }
-
-    fn stream_has_run(&mut self, stream: u64) -> Answer<bool> {
-        self.driver.stream_query(self.stream(stream)?).map_err(code)
-    }
-
-    fn create_event(&mut self) -> Answer<u64> {
-        let event = self.driver.event_create(DEVICE, true).map_err(code)?;
-        let handle = self.events.len() as u64 + 1;
-        self.events.insert(handle, event);
-        Ok(handle)
-    }
-
-    fn record(&mut self, event: u64, stream: u64) -> Answer<()> {
-        self.driver.event_record(self.event(event)?, self.stream(stream)?).map_err(code)
-    }
-
-    fn wait(&mut self, stream: u64, event: u64) -> Answer<()> {
-        self.driver.stream_wait_event(self.stream(stream)?, self.event(event)?).map_err(code)
-    }
-
-    fn synchronize_event(&mut self, event: u64) -> Answer<()> {
-        self.driver.event_synchronize(self.event(event)?).map_err(code)
-    }
-
-    fn event_has_run(&mut self, event: u64) -> Answer<bool> {
-        self.driver.event_query(self.event(event)?).map_err(code)
-    }
-
-    fn elapsed(&mut self, start: u64, end: u64) -> Answer<f32> {
-        self.driver.event_elapsed(self.event(start)?, self.event(end)?).map_err(code)
+        launched.map(drop).map_err(|error| match code(error) {
+            INVALID_VALUE => INVALID_CONFIGURATION,
+            other => other,
+        })
     }
 
     fn print(&mut self, text: &str) {

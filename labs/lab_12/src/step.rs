@@ -45,12 +45,13 @@ mod json;
 mod text;
 mod values;
 
+use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::run::checks::{Finding, Site, Thread};
 use cuda_emulator::run::recording::Recording;
 pub use cuda_emulator::run::recording::Wanted;
 use cuda_emulator::{Program, Run, report};
 
-use crate::Response;
+use crate::{Response, card, gpu, registers, without_main};
 
 pub const FIRST: Wanted = Wanted { launch: 1, block: [0; 3], warp: 0 };
 
@@ -69,8 +70,10 @@ pub fn step(
         }
         Err(rejected) => return refused(rejected.text()),
     };
-    let Some(run) = program.record(wanted) else {
-        return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
+    let machine = program.machine_to_record(wanted);
+    let registers = |kernel: &Kernel| registers::known(&program.files, kernel);
+    let Some(run) = gpu::simulated::run(&program, machine, card::DEFAULT, &registers) else {
+        return refused(without_main(name));
     };
     match existing(&program, &run, wanted) {
         Err(trouble) => refused(format!("error: {trouble}\n")),

@@ -25,8 +25,8 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step
                    [default: memcheck,racecheck]
   --counters       counts each kernel's use of the hardware, as Nsight Compute does, instead of checking it
   ladder NAME      the steps from a simple to a fast kernel, with counters and modelled times: reduction or matmul
-  --gpu GPU        the card to model occupancy and times for: auto | sim[:PROFILE] [default: sim:t4];
-                   for a ladder also all: its times on every card
+  --gpu GPU        the simulated card, which memory, occupancy and times are modelled for: auto | sim[:PROFILE]
+                   [default: sim:t4]; for a ladder also all: its times on every card
   --registers N    number of registers per thread for the occupancy, as printed by nvcc -Xptxas -v
   --gpu real       runs the kernels on this computer's NVIDIA GPU, compiled by NVRTC, and checks nothing
   --step           shows the steps of one warp: lanes, variables, and shared memory
@@ -205,10 +205,8 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
         return Err("`--gpu real` makes no checks and counts nothing: NVIDIA's compute-sanitizer and ncu do"
             .to_owned());
     }
-    if has_card && !is_ladder && !options.wanted.counters {
-        return Err(
-            "`--gpu` is for the times and the occupancy that `--counters` and `ladder` show".to_owned()
-        );
+    if has_card && options.step.is_some() {
+        return Err("`--step` shows one warp, which is the same on every card: leave out `--gpu`".to_owned());
     }
     if is_checked && options.wanted.counters {
         return Err("`--check` and `--counters` are two runs: checks would be counted".to_owned());

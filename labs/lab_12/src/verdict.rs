@@ -9,7 +9,7 @@ use crate::smallest::Smallest;
 
 /// `8`, `8.0` or `1,024`: ratios have one decimal.
 fn figure(value: f64, is_ratio: bool) -> String {
-    if is_ratio { format!("{value:.1}") } else { cuda_emulator::run::access::thousands(value as u64) }
+    if is_ratio { format!("{value:.1}") } else { cuda_emulator::run::amounts::thousands(value as u64) }
 }
 
 /// The figures of a gate: the reader's, if it was judged, and the limit.

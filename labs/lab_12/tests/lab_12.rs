@@ -63,7 +63,7 @@ fn findings_end_with_1_and_bad_input_with_2() {
         (&["ladder", "scan"], "error: unknown ladder `scan`: the ladders are reduction, matmul"),
         (&["ladder", "matmul", "scan"], "error: `scan`: one ladder at a time"),
         (&["ladder", "matmul", "--counters"], "error: `ladder` takes no flags but `--gpu` and `--format`"),
-        (&["--gpu", "sim:h200"], "error: `--gpu` is for the times and the occupancy that"),
+        (&["--step", "--gpu", "sim:h200"], "error: `--step` shows one warp, which is the same on every card"),
         (
             &["ladder", "matmul", "--gpu", "sim:voodoo"],
             "error: invalid value 'sim:voodoo' for '--gpu <GPU>': unknown profile 'voodoo', expected one of t4, \

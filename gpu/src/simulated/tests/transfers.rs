@@ -209,3 +209,38 @@ fn empty_copies_are_fine_and_wrong_ranges_are_refused_at_once() {
     assert_eq!(rig.gpu.memset(stream, DevicePtr(device.0 + 1), 0, 16), invalid);
     rig.gpu.synchronize(0).unwrap();
 }
+
+/// A program may keep the contents of all memory itself. Times, memory and errors are the same, and no byte moves.
+#[test]
+fn without_contents_everything_takes_the_same_time_and_no_byte_moves() {
+    const BYTES: usize = 1 << 20;
+    let ran = |without_contents: bool| {
+        let rig =
+            Rig::new(SimulatedOptions { setup: Setup { without_contents, ..Setup::default() }, ..options() });
+        let stream = StreamId::default_of(0);
+        let [a, b] = [(); 2].map(|()| rig.gpu.malloc(0, BYTES).unwrap());
+        let pinned = rig.gpu.malloc_host(BYTES).unwrap();
+        let mut bytes = vec![7; BYTES];
+        rig.gpu.memset(stream, a, 1, BYTES).unwrap();
+        rig.gpu.copy_host_to_device(stream, a, HostSource::Pageable(&bytes), BYTES).unwrap();
+        rig.gpu.copy_host_to_device(stream, b, HostSource::Pinned(pinned), BYTES).unwrap();
+        rig.gpu.copy_peer(stream, (0, b), (0, a), BYTES).unwrap();
+        bytes.fill(0);
+        rig.gpu.copy_device_to_host(stream, HostTarget::Pinned(pinned), b, BYTES).unwrap();
+        rig.gpu.copy_device_to_host(stream, HostTarget::Pageable(&mut bytes), b, BYTES).unwrap();
+        let outside = rig.gpu.memset(stream, a, 1, BYTES + 1).unwrap_err();
+        let free = rig.gpu.memory_info(0).unwrap().free;
+        rig.gpu.free_host(pinned).unwrap();
+        rig.gpu.free(0, a).unwrap();
+        ((rig.clock.now(), outside, free), bytes)
+    };
+    let [(with, moved), (without, left)] = [false, true].map(ran);
+    assert_eq!(with, without);
+    assert_eq!((moved, left), (vec![7; BYTES], vec![0; BYTES]));
+    let rig = Rig::new(SimulatedOptions {
+        memory: Some(1 << 50),
+        setup: Setup { without_contents: true, ..Setup::default() },
+        ..options()
+    });
+    assert!(rig.gpu.malloc(0, 1 << 45).is_ok(), "more than any computer has");
+}

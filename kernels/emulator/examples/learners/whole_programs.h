@@ -251,7 +251,7 @@ inline cudaError_t cudaEventElapsedTime(float *time, cudaEvent_t, cudaEvent_t) {
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int) {
     memset(p, 0, sizeof *p);
     strcpy(p->name, "Tesla T4 (emulated)");
-    p->totalGlobalMem = 15828320256;
+    p->totalGlobalMem = 15655829504;
     p->sharedMemPerBlock = 49152;
     p->regsPerBlock = p->regsPerMultiprocessor = p->totalConstMem = 65536;
     p->warpSize = 32;

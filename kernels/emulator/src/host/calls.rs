@@ -1,9 +1,10 @@
-//! The effects of the host functions.
+//! The host's state, and its calls and launches.
 
+use super::device::Device;
 use super::errors;
 use super::random::Random;
 use super::streams::Streams;
-use crate::ir::{Prim, Program, size_of, space};
+use crate::ir::{Global, Prim, Program, size_of, space};
 use crate::run::checks::{Finding, Severity, Site};
 use crate::run::interpreter::{Environment, Stop};
 use crate::run::launch::{Machine, Shape, fatal};
@@ -13,6 +14,8 @@ use crate::source::Span;
 /// The host's state: errors, streams, random numbers.
 pub struct Host<'a> {
     pub kernels: &'a [Program],
+    pub(super) globals: &'a [Global],
+    pub(super) device: Box<dyn Device + 'a>,
     pub streams: Streams,
     pub last_error: u32,
     /// A sticky error: the context is no longer usable.
@@ -22,19 +25,24 @@ pub struct Host<'a> {
     pub launches: u64,
     pub(super) has_managed: bool,
     pub fatal_call: Option<(u32, &'static str)>,
-    /// The device, if it is not emulated. A page has no other.
-    #[cfg(not(target_family = "wasm"))]
-    pub device: Option<Box<dyn super::device::Device + 'a>>,
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) managed: super::managed::Managed,
+    /// Whether `main` calls functions whose results depend on the time of kernels, and whether it has read a time.
+    pub(super) is_timed: bool,
+    pub(super) reads_time: bool,
+    pub(super) counterparts: super::real::Counterparts,
 }
 
-pub(super) const DEVICE_MEMORY: u64 = 15_828_320_256;
+/// The number of blocks whose counters the time of a launch is modelled from, if nothing else counts.
+const TIMED_BLOCKS: u64 = 64;
+
+/// Errors after which a context is lost.
+const STICKY: [u32; 6] = [700, 702, 710, 715, 716, 719];
 
 impl<'a> Host<'a> {
-    pub fn new(kernels: &'a [Program]) -> Host<'a> {
+    pub fn new(kernels: &'a [Program], globals: &'a [Global], device: Box<dyn Device + 'a>) -> Host<'a> {
         Host {
             kernels,
+            globals,
+            device,
             streams: Streams::default(),
             last_error: 0,
             sticky: 0,
@@ -43,11 +51,15 @@ impl<'a> Host<'a> {
             launches: 0,
             has_managed: false,
             fatal_call: None,
-            #[cfg(not(target_family = "wasm"))]
-            device: None,
-            #[cfg(not(target_family = "wasm"))]
-            managed: super::managed::Managed::default(),
+            is_timed: false,
+            reads_time: false,
+            counterparts: super::real::Counterparts::default(),
         }
+    }
+
+    /// Whether memory and kernels are on a real device, which no page has.
+    pub(super) fn is_real(&self) -> bool {
+        !cfg!(target_family = "wasm") && self.device.is_real()
     }
 
     pub(super) fn error(&mut self, code: u32) -> u64 {
@@ -55,6 +67,14 @@ impl<'a> Host<'a> {
             self.last_error = code;
         }
         u64::from(code)
+    }
+
+    /// Notes an error of the device. Every later call returns a sticky error.
+    pub(super) fn failed(&mut self, code: u32, call: &'static str) -> u64 {
+        if STICKY.contains(&code) && self.fatal_call.is_none() {
+            (self.sticky, self.fatal_call) = (code, Some((code, call)));
+        }
+        self.error(code)
     }
 
     pub(super) fn text(&mut self, machine: &mut Machine, text: &str) -> u64 {
@@ -82,20 +102,9 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
-        self.find("memcheck", machine, span, title, notes);
-    }
-
-    fn find(
-        &self,
-        check: &'static str,
-        machine: &mut Machine,
-        span: Span,
-        title: String,
-        notes: Vec<String>,
-    ) {
         let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
         machine.findings.add(Finding {
-            check,
+            check: "memcheck",
             severity: Severity::Error,
             title,
             function: "main".to_owned(),
@@ -121,7 +130,7 @@ impl<'a> Host<'a> {
                 let note = match machine.heap.range(at, size.max(1)) {
                     Some(_) => format!("{at:#x} is memory of the device: use `cudaMemcpy` and `cudaMemset`"),
                     None => {
-                        format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))
+                        format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))
                     }
                 };
                 Err(self.fault(machine, span, format!("`{name}` goes beyond the host's memory"), vec![note]))
@@ -143,187 +152,6 @@ impl<'a> Host<'a> {
             *state |= WRITTEN;
         }
         Ok(())
-    }
-
-    pub(super) fn allocate(
-        &mut self,
-        machine: &mut Machine,
-        pointer: u64,
-        size: u64,
-        owner: Owner,
-        name: &str,
-        span: Span,
-    ) -> Result<u64, Stop> {
-        if self.sticky != 0 {
-            return Ok(self.error(self.sticky));
-        }
-        if pointer == 0 {
-            return Ok(self.error(1));
-        }
-        let at = match size {
-            0 => Some(0),
-            _ => machine.heap.allocate(size, owner, name, span),
-        };
-        match at {
-            Some(at) => {
-                self.store(machine, pointer, &at.to_le_bytes(), name, span)?;
-                Ok(0)
-            }
-            None => Ok(self.error(2)),
-        }
-    }
-
-    pub(super) fn release(
-        &mut self,
-        machine: &mut Machine,
-        at: u64,
-        owners: &[Owner],
-        name: &str,
-        span: Span,
-    ) -> u64 {
-        if at == 0 {
-            return 0;
-        }
-        let found = machine.heap.at(at);
-        match found {
-            Some(number)
-                if owners.contains(&machine.heap.allocations[number].owner)
-                    && !machine.heap.allocations[number].is_freed =>
-            {
-                let known = &mut machine.heap.allocations[number];
-                known.is_freed = true;
-                let (offset, size) = (known.offset, known.size);
-                machine.heap.space.mark(offset, size, 0);
-                0
-            }
-            Some(number) if machine.heap.allocations[number].is_freed => {
-                self.misuse(machine, span, format!("`{name}` of memory that was freed before"), Vec::new());
-                1
-            }
-            _ => {
-                self.misuse(
-                    machine,
-                    span,
-                    format!("`{name}` of {at:#x}, which is not the start of such memory"),
-                    Vec::new(),
-                );
-                1
-            }
-        }
-    }
-
-    /// Copies memory, with CUDA's checks and some more.
-    pub(super) fn copy(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
-        let [to, from, size, kind, ..] = *operands else { return Ok(0) };
-        if self.sticky != 0 {
-            return Ok(self.error(self.sticky));
-        }
-        if size == 0 {
-            return Ok(0);
-        }
-        if kind > 4 {
-            return Ok(self.error(21));
-        }
-        let sides = [("source", from, matches!(kind, 0 | 1)), ("destination", to, matches!(kind, 0 | 2))];
-        let mut ranges = Vec::new();
-        for (name, at, is_host) in sides {
-            let Some(range) = machine.heap.range(at, size) else {
-                let notes =
-                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))];
-                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
-                return Ok(self.error(1));
-            };
-            let wrong = kind != 4
-                && if is_host {
-                    !machine.heap.is_of_host(&range)
-                } else {
-                    !machine.heap.is_of_device(&range)
-                };
-            if wrong {
-                let (is, wanted) =
-                    if is_host { ("the device", "the host") } else { ("the host", "the device") };
-                let notes =
-                    vec![format!("its direction requires memory of {wanted}, but {at:#x} is memory of {is}")];
-                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is on the wrong side"), notes);
-                return Ok(self.error(1));
-            }
-            ranges.push(range);
-        }
-        if machine.sample.is_some()
-            && machine.heap.is_of_host(&ranges[1])
-            && !machine.heap.is_of_host(&ranges[0])
-        {
-            return Err(Stop::Exit(0));
-        }
-        if machine.checks().init
-            && machine.heap.is_of_device(&ranges[0])
-            && machine.heap.is_of_host(&ranges[1])
-        {
-            self.check_source(machine, from, &ranges[0], span);
-        }
-        let (from, to) = (ranges[0].clone(), ranges[1].clone());
-        // A byte that was uninitialised before the copy remains so after it.
-        let states: Vec<u8> =
-            machine.heap.space.states[from.clone()].iter().map(|state| state & WRITTEN).collect();
-        machine.heap.space.bytes.copy_within(from, to.start);
-        for (state, written) in machine.heap.space.states[to].iter_mut().zip(states) {
-            *state = *state & !WRITTEN | written;
-        }
-        Ok(0)
-    }
-
-    /// Reports the first byte that the host copies although nothing was written there.
-    fn check_source(&self, machine: &mut Machine, at: u64, range: &std::ops::Range<usize>, span: Span) {
-        let states = &machine.heap.space.states[range.clone()];
-        let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
-        let size = crate::run::access::bytes(range.len() as u64);
-        let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
-        let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
-        let missing = crate::run::access::bytes(missing as u64);
-        let notes = vec![
-            format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
-            format!("{missing} of {size} were never written, from byte {first} on"),
-        ];
-        self.find("initcheck", machine, span, title, notes);
-    }
-
-    pub(super) fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
-        let [at, value, size, ..] = *operands else { return Ok(0) };
-        if self.sticky != 0 {
-            return Ok(self.error(self.sticky));
-        }
-        match machine.heap.range(at, size).filter(|range| machine.heap.is_of_device(range)) {
-            Some(range) => {
-                machine.heap.space.bytes[range.clone()].fill(value as u8);
-                machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
-                Ok(0)
-            }
-            None => {
-                let notes = vec![format!(
-                    "not all of {} at {at:#x} are memory of the device",
-                    crate::run::access::bytes(size)
-                )];
-                self.misuse(
-                    machine,
-                    span,
-                    "the destination of `cudaMemset` is out of bounds".to_owned(),
-                    notes,
-                );
-                Ok(self.error(1))
-            }
-        }
-    }
-
-    pub(super) fn synchronise(&mut self, stream: Option<u64>, name: &'static str) -> u64 {
-        match stream {
-            Some(stream) => self.streams.wait_for_stream(stream),
-            None => self.streams.wait_for_all(),
-        }
-        if self.sticky != 0 && self.fatal_call.is_none() {
-            self.fatal_call = Some((self.sticky, name));
-        }
-        let code = self.sticky;
-        self.error(code)
     }
 }
 
@@ -391,25 +219,51 @@ impl Environment for Host<'_> {
             return Err(self.fault(machine, span, title, Vec::new()));
         }
         let stream = word(7);
-        let parameters = packed(program, &operands[8.min(operands.len())..]);
+        let arguments = &operands[8.min(operands.len())..];
         self.streams.begin(stream);
-        #[cfg(not(target_family = "wasm"))]
-        if let Some(mut device) = self.device.take() {
-            self.launch_on_device(&mut *device, machine, (kernel, shape, stream), parameters);
-            self.device = Some(device);
+        self.launches += 1;
+        machine.is_busy |= self.has_managed;
+        if self.is_real() {
+            let launched = self.launch_on_device(machine, (kernel, shape, stream), arguments);
+            self.streams.launched(stream, 0, 0);
+            if let Err(code) = launched {
+                self.failed(code, "cudaLaunchKernel");
+            }
             return Ok(());
         }
+        self.launch_here(machine, (kernel, shape, stream), &packed(program, arguments));
+        Ok(())
+    }
+}
+
+impl Host<'_> {
+    /// Runs a kernel in the emulator, and then queues it on the device, which models its time.
+    fn launch_here(
+        &mut self,
+        machine: &mut Machine,
+        (kernel, shape, stream): (u32, Shape, u64),
+        parameters: &[u8],
+    ) {
+        let program = &self.kernels[kernel as usize];
         machine.order.concurrent = self.streams.concurrent(stream);
-        self.launches += 1;
         let from = machine.next_interval;
-        let result = machine.run(program, kernel, shape, &parameters, None);
-        let to = machine.next_interval;
-        self.streams.launched(stream, from, to);
-        machine.is_busy |= self.has_managed;
+        let before = machine.counters.take();
+        machine.counters = (before.is_some() || self.is_timed).then(Vec::new);
+        machine.most_counted = before.is_none().then_some(TIMED_BLOCKS);
+        let result = machine.run(program, kernel, shape, parameters, None);
+        let counted = std::mem::replace(&mut machine.counters, before).and_then(|mut all| all.pop());
+        self.streams.launched(stream, from, machine.next_interval);
         if let Err(stop) = result {
             self.sticky = stop.code();
+        } else if let Err(code) = self.device.launch(stream, program, shape, parameters, counted.as_ref()) {
+            self.failed(code, "cudaLaunchKernel");
         }
-        Ok(())
+        if let (Some(all), Some(counted)) = (&mut machine.counters, counted) {
+            match all.iter_mut().find(|known| known.kernel == kernel) {
+                Some(known) => known.add(&counted),
+                None => all.push(counted),
+            }
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! The CUDA and C functions that host code calls, and whole programs.
 
+mod c_library;
 pub mod calls;
-#[cfg(not(target_family = "wasm"))]
+mod cuda;
 pub mod device;
-mod dispatch;
 pub mod errors;
 pub mod functions;
-#[cfg(not(target_family = "wasm"))]
-mod managed;
+mod memory;
 mod output;
 pub mod program;
 pub mod random;
+mod real;
 pub mod streams;
+mod untimed;

@@ -1,7 +1,9 @@
 //! A program: compiled once, run any number of times.
 
 use super::calls::Host;
-use super::errors;
+use super::device::Device;
+use super::untimed::Untimed;
+use super::{cuda, errors, functions};
 use crate::ir;
 use crate::lower::{Lower, Lowered};
 use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
@@ -51,6 +53,8 @@ pub struct Run {
     pub recording: Option<Recording>,
     /// Bytes and number of the allocations that were never freed.
     pub leaked: (u64, u64),
+    /// Whether the program has read the time between events.
+    pub reads_time: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,28 +142,33 @@ impl Program {
 
     /// Runs `main` and records the steps of a warp.
     pub fn record(&self, wanted: Wanted) -> Option<Run> {
+        self.run_on(self.machine_to_record(wanted), MOST_TIME)
+    }
+
+    pub fn machine_to_record(&self, wanted: Wanted) -> Machine {
         // Shared memory tracks unwritten bytes only if they are checked.
         let mut machine = self.machine(Checks { init: true, sync: true, ..Checks::MEMORY });
         machine.recorder = Some(Box::new(Recorder::new(wanted)));
-        self.run_on(machine, MOST_TIME)
+        machine
     }
 
     /// As [`Program::run`], on a machine from [`Program::machine`].
     pub fn run_on(&self, machine: Machine, most_time: Duration) -> Option<Run> {
-        self.run_with(machine, most_time, Host::new(&self.kernels))
+        self.run_with(machine, most_time, Box::new(Untimed::default()))
     }
 
-    /// Runs `main`, with the kernels on a real device. Only host code is checked.
-    #[cfg(not(target_family = "wasm"))]
-    pub fn run_on_device(&self, device: Box<dyn super::device::Device + '_>) -> Option<Run> {
-        let mut host = Host::new(&self.kernels);
-        host.device = Some(device);
-        self.run_with(self.machine(Checks::MEMORY), MOST_TIME, host)
-    }
-
-    fn run_with(&self, mut machine: Machine, most_time: Duration, mut host: Host<'_>) -> Option<Run> {
+    /// As [`Program::run_on`], with a device. If it is a real one, only host code is checked.
+    pub fn run_with(
+        &self,
+        mut machine: Machine,
+        most_time: Duration,
+        device: Box<dyn Device + '_>,
+    ) -> Option<Run> {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
+        let mut host = Host::new(&self.kernels, &self.globals, device);
+        let is_timed = |op: &ir::Op| matches!(op, ir::Op::Host { function, .. } if cuda::TIMED.contains(&functions::NAMES[*function as usize].0));
+        host.is_timed = main.ops.iter().any(is_timed);
         // A web page has no clock; the page ends a run that takes too long.
         machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
@@ -188,6 +197,7 @@ impl Program {
             leaked,
             counters,
             recording,
+            reads_time: host.reads_time,
         })
     }
 }
@@ -207,7 +217,7 @@ fn leaks(machine: &mut Machine) -> (u64, u64) {
         machine.findings.add(Finding {
             check: "leakcheck",
             severity: Severity::Error,
-            title: format!("Leaked {} at {:#x}", crate::run::access::bytes(size), ir::space::HEAP + offset),
+            title: format!("Leaked {} at {:#x}", crate::run::amounts::bytes(size), ir::space::HEAP + offset),
             function: "main".to_owned(),
             sites: vec![Site { text: format!("allocated by {name} at"), span: Some(span), thread: None }],
             notes: Vec::new(),

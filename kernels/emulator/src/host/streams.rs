@@ -10,23 +10,16 @@ pub type Clock = HashMap<u64, u64>;
 
 #[derive(Default)]
 pub struct Streams {
-    next: u64,
     /// The known streams, and whether each is non-blocking: such a stream does not wait for the default one.
     pub known: HashMap<u64, bool>,
     clocks: HashMap<u64, Clock>,
     host: Clock,
-    pub events: HashMap<u64, Option<Clock>>,
+    events: HashMap<u64, Clock>,
     /// Launches: the stream, its count there, and the first and last interval.
     launches: Vec<(u64, u64, u32, u32)>,
 }
 
 impl Streams {
-    pub fn handle(&mut self) -> u64 {
-        self.next += 1;
-        // A handle is not an address.
-        0x10_0000 + self.next * 64
-    }
-
     fn blocking(&self) -> Vec<u64> {
         self.known.iter().filter(|(_, non_blocking)| !**non_blocking).map(|(stream, _)| *stream).collect()
     }
@@ -59,9 +52,18 @@ impl Streams {
         unseen.map(|(_, _, from, to)| (*from, *to)).collect()
     }
 
+    /// The number of the latest work in a stream.
+    pub fn latest(&self, stream: u64) -> u64 {
+        self.clocks.get(&stream).and_then(|clock| clock.get(&stream)).copied().unwrap_or(0)
+    }
+
+    /// Whether the host has waited for a piece of work.
+    pub fn has_waited(&self, stream: u64, number: u64) -> bool {
+        self.host.get(&stream).is_some_and(|seen| *seen >= number)
+    }
+
     pub fn launched(&mut self, stream: u64, from: u32, to: u32) {
-        let count = self.clocks.get(&stream).and_then(|clock| clock.get(&stream)).copied().unwrap_or(0);
-        self.launches.push((stream, count, from, to));
+        self.launches.push((stream, self.latest(stream), from, to));
         // Drops launches that the host has waited for: everything later is ordered after them.
         if self.launches.len() > 64 {
             let host = self.host.clone();
@@ -74,7 +76,7 @@ impl Streams {
 
     /// Whether a launch may still be running, as far as the host knows.
     pub fn is_busy(&self) -> bool {
-        self.launches.iter().any(|(stream, count, ..)| self.host.get(stream).is_none_or(|seen| seen < count))
+        self.launches.iter().any(|(stream, count, ..)| !self.has_waited(*stream, *count))
     }
 
     pub fn wait_for_stream(&mut self, stream: u64) {
@@ -91,18 +93,18 @@ impl Streams {
 
     pub fn record(&mut self, event: u64, stream: u64) {
         self.begin(stream);
-        let clock = self.clocks.get(&stream).cloned();
+        let clock = self.clocks.get(&stream).cloned().unwrap_or_default();
         self.events.insert(event, clock);
     }
 
     pub fn wait_event(&mut self, stream: u64, event: u64) {
-        if let Some(Some(clock)) = self.events.get(&event).cloned() {
+        if let Some(clock) = self.events.get(&event).cloned() {
             join(self.clocks.entry(stream).or_default(), &clock);
         }
     }
 
     pub fn wait_for_event(&mut self, event: u64) {
-        if let Some(Some(clock)) = self.events.get(&event).cloned() {
+        if let Some(clock) = self.events.get(&event).cloned() {
             join(&mut self.host, &clock);
         }
     }

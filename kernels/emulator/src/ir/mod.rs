@@ -27,11 +27,14 @@
 //!
 //! **Calls** exist only for recursive functions; all others are inlined. Each lane has a stack of limited size.
 
+mod arithmetic;
 pub mod debug;
+mod rows;
 pub mod validate;
 
 use crate::source::Span;
 pub use crate::syntax::ast::Prim;
+pub use arithmetic::{Bin, Un};
 
 pub type Row = u32;
 /// An omitted operand.
@@ -76,134 +79,6 @@ pub struct Address {
     pub offset: i32,
     /// The required alignment in bytes.
     pub align: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Un {
-    Neg32,
-    Neg64,
-    NegF32,
-    NegF64,
-    Not32,
-    Not64,
-    /// 1 if the operand is 0, else 0.
-    IsZero32,
-    Clz32,
-    Clz64,
-    Ffs32,
-    Ffs64,
-    Popc32,
-    Popc64,
-    Brev32,
-    Brev64,
-}
-
-impl Un {
-    /// The number of rows of the operand and of the result.
-    pub fn widths(self) -> (u32, u32) {
-        match self {
-            Un::Neg64 | Un::NegF64 | Un::Not64 | Un::Brev64 => (2, 2),
-            Un::Clz64 | Un::Ffs64 | Un::Popc64 => (2, 1),
-            _ => (1, 1),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bin {
-    Add32,
-    Sub32,
-    Mul32,
-    DivI32,
-    DivU32,
-    RemI32,
-    RemU32,
-    And32,
-    Or32,
-    Xor32,
-    Shl32,
-    ShrI32,
-    ShrU32,
-    Eq32,
-    Ne32,
-    LtI32,
-    LtU32,
-    LeI32,
-    LeU32,
-    MinI32,
-    MaxI32,
-    MinU32,
-    MaxU32,
-    MulHiI32,
-    MulHiU32,
-    Add64,
-    Sub64,
-    Mul64,
-    DivI64,
-    DivU64,
-    RemI64,
-    RemU64,
-    And64,
-    Or64,
-    Xor64,
-    /// The second operand of a shift has 32 bits.
-    Shl64,
-    ShrI64,
-    ShrU64,
-    Eq64,
-    Ne64,
-    LtI64,
-    LtU64,
-    LeI64,
-    LeU64,
-    MinI64,
-    MaxI64,
-    MinU64,
-    MaxU64,
-    MulHiI64,
-    MulHiU64,
-    AddF32,
-    SubF32,
-    MulF32,
-    DivF32,
-    EqF32,
-    NeF32,
-    LtF32,
-    LeF32,
-    AddF64,
-    SubF64,
-    MulF64,
-    DivF64,
-    EqF64,
-    NeF64,
-    LtF64,
-    LeF64,
-}
-
-impl Bin {
-    pub fn is_division(self) -> bool {
-        use Bin::*;
-        matches!(self, DivI32 | DivU32 | RemI32 | RemU32 | DivI64 | DivU64 | RemI64 | RemU64)
-    }
-
-    pub fn makes_float(self) -> bool {
-        use Bin::*;
-        matches!(self, AddF32 | SubF32 | MulF32 | DivF32)
-    }
-
-    /// The number of rows of the operands and of the result, 1 or 2 each.
-    pub fn widths(self) -> (u32, u32, u32) {
-        use Bin::*;
-        match self {
-            Add32 | Sub32 | Mul32 | DivI32 | DivU32 | RemI32 | RemU32 | And32 | Or32 | Xor32 | Shl32
-            | ShrI32 | ShrU32 | Eq32 | Ne32 | LtI32 | LtU32 | LeI32 | LeU32 | MinI32 | MaxI32 | MinU32
-            | MaxU32 | MulHiI32 | MulHiU32 | AddF32 | SubF32 | MulF32 | DivF32 | EqF32 | NeF32 | LtF32
-            | LeF32 => (1, 1, 1),
-            Shl64 | ShrI64 | ShrU64 => (2, 1, 2),
-            Eq64 | Ne64 | LtI64 | LtU64 | LeI64 | LeU64 | EqF64 | NeF64 | LtF64 | LeF64 => (2, 2, 1),
-            _ => (2, 2, 2),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -438,6 +313,8 @@ pub struct Global {
     pub on_device: bool,
     pub is_constant: bool,
     pub init: Option<Vec<u8>>,
+    /// The name with its namespaces, if it is a `__device__` or `__constant__` variable.
+    pub symbol: Option<String>,
 }
 
 /// A variable in shared or local memory.
@@ -502,121 +379,5 @@ pub fn size_of(ty: Prim) -> u64 {
         Prim::I16 | Prim::U16 => 2,
         Prim::I32 | Prim::U32 | Prim::F32 => 4,
         Prim::I64 | Prim::U64 | Prim::F64 => 8,
-    }
-}
-
-impl Op {
-    pub fn visit(&mut self, operands: &[(Prim, Row)], visit: &mut dyn FnMut(&mut Row, u32, bool)) {
-        let _ = operands;
-        let address = |at: &mut Address, visit: &mut dyn FnMut(&mut Row, u32, bool)| {
-            visit(&mut at.base, 2, false);
-            for index in [&mut at.first, &mut at.second] {
-                match index.kind {
-                    IndexKind::None => {}
-                    IndexKind::I64 => visit(&mut index.row, 2, false),
-                    _ => visit(&mut index.row, 1, false),
-                }
-            }
-        };
-        let optional =
-            |row: &mut Row, rows: u32, written: bool, visit: &mut dyn FnMut(&mut Row, u32, bool)| {
-                if *row != NO_ROW {
-                    visit(row, rows, written);
-                }
-            };
-        match self {
-            Op::Move32 { d, a } => {
-                visit(a, 1, false);
-                visit(d, 1, true);
-            }
-            Op::Move64 { d, a } => {
-                visit(a, 2, false);
-                visit(d, 2, true);
-            }
-            Op::Unary { op, d, a } => {
-                let (from, to) = op.widths();
-                visit(a, from, false);
-                visit(d, to, true);
-            }
-            Op::Binary { op, d, a, b } => {
-                let (x, y, z) = op.widths();
-                visit(a, x, false);
-                visit(b, y, false);
-                visit(d, z, true);
-            }
-            Op::Convert { from, to, d, a } => {
-                visit(a, rows_of(*from), false);
-                visit(d, rows_of(*to), true);
-            }
-            Op::Select32 { d, c, a, b } => {
-                visit(c, 1, false);
-                visit(a, 1, false);
-                visit(b, 1, false);
-                visit(d, 1, true);
-            }
-            Op::Select64 { d, c, a, b } => {
-                visit(c, 1, false);
-                visit(a, 2, false);
-                visit(b, 2, false);
-                visit(d, 2, true);
-            }
-            Op::Math { function, d, a, b, c } => {
-                let function = &crate::run::math::FUNCTIONS[*function as usize];
-                for (row, ty) in [a, b, c].into_iter().zip(function.parameters) {
-                    visit(row, rows_of(*ty), false);
-                }
-                visit(d, rows_of(function.result), true);
-            }
-            Op::Load { ty, d, at } => {
-                address(at, visit);
-                visit(d, rows_of(*ty), true);
-            }
-            Op::Store { ty, a, at } => {
-                address(at, visit);
-                visit(a, rows_of(*ty), false);
-            }
-            Op::Lea { d, at } => {
-                address(at, visit);
-                visit(d, 2, true);
-            }
-            Op::Special { d, which } => visit(d, if *which == Special::Clock { 2 } else { 1 }, true),
-            Op::Branch { c, .. } => visit(c, 1, false),
-            Op::Barrier { d, a, .. } => {
-                optional(a, 1, false, visit);
-                optional(d, 1, true, visit);
-            }
-            Op::Shuffle { wide, d, a, lane, width, mask, .. } => {
-                let rows = 1 + u32::from(*wide);
-                visit(a, rows, false);
-                visit(lane, 1, false);
-                visit(width, 1, false);
-                visit(mask, 1, false);
-                visit(d, rows, true);
-            }
-            Op::Vote { kind, d, a, mask } => {
-                optional(a, 1 + u32::from(*kind == VoteKind::Match64), false, visit);
-                visit(mask, 1, false);
-                optional(d, 1, true, visit);
-            }
-            Op::Atomic { ty, d, base, a, b, .. } => {
-                let rows = rows_of(*ty);
-                visit(base, 2, false);
-                visit(a, rows, false);
-                optional(b, rows, false, visit);
-                optional(d, rows, true, visit);
-            }
-            Op::Assert { c, .. } => visit(c, 1, false),
-            Op::Print { d, .. } => optional(d, 1, true, visit),
-            // The result of a host function may take two rows. Both always exist.
-            Op::Host { d, .. } => optional(d, 2, true, visit),
-            Op::Call { frame, .. } => visit(frame, 2, true),
-            Op::Jump { .. }
-            | Op::Return
-            | Op::Exit
-            | Op::Fence { .. }
-            | Op::Launch { .. }
-            | Op::Trap { .. }
-            | Op::Nothing => {}
-        }
     }
 }

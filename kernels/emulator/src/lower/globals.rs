@@ -24,7 +24,8 @@ impl Lower<'_> {
         let offset = (self.heap + 32).next_multiple_of(align.max(16));
         self.heap = offset + size;
         let address = space::HEAP + offset;
-        self.globals.push(Global { name: name.to_owned(), address, size, on_device, is_constant, init });
+        let name = name.to_owned();
+        self.globals.push(Global { name, address, size, on_device, is_constant, init, symbol: None });
         address
     }
 
@@ -140,6 +141,9 @@ impl Lower<'_> {
             variable.storage.constant || is_const,
             Some(bytes),
         );
+        if let Some(global) = self.globals.last_mut().filter(|_| on_device) {
+            global.symbol = symbol(self.tree, variable);
+        }
         let memory = Memory { base: Base::Const(address), index: None, offset: 0 };
         let value = Value { is_const, declaration: None, ..Value::lvalue(ty, Place::Memory(memory)) };
         self.global_places.insert(key, value.clone());
@@ -201,4 +205,19 @@ impl Lower<'_> {
         let bits = u64::from_le_bytes(bits);
         Some(arithmetic::narrowed(prim, bits))
     }
+}
+
+/// The name of a variable outside of functions, with its namespaces. An instance of a template has none.
+fn symbol(tree: &Tree, variable: &Variable) -> Option<String> {
+    let known = tree.namespaces[variable.namespace].variables.get(&variable.name)?;
+    known.iter().find(|known| known.id == variable.id && known.template.is_empty())?;
+    let (mut name, mut at) = (variable.name.to_string(), variable.namespace);
+    while at != 0 {
+        let namespace = &tree.namespaces[at];
+        if let Some(outer) = namespace.name.as_ref().filter(|outer| !outer.is_empty()) {
+            name = format!("{outer}::{name}");
+        }
+        at = namespace.parent;
+    }
+    Some(name)
 }

@@ -2,7 +2,7 @@
 
 use super::json::string;
 use crate::ir::Program;
-use crate::run::access::thousands;
+use crate::run::amounts::thousands;
 use crate::run::counters::{Counters, Requests, SECTOR, Wavefronts};
 use crate::run::occupancy::{Card, Occupancy};
 

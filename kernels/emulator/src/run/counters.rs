@@ -1,11 +1,9 @@
 //! Counts a kernel's use of the hardware as Nsight Compute does. A counting run checks only memory accesses.
 
-use super::block::Warp;
-use super::interpreter::Runner;
 use super::launch::Shape;
-use super::memory::{Allocation, MOST_MEMORY};
-use super::operations::addresses;
-use crate::ir::{Address, Bin, LANES, Op, Prim, Program, Scaled, size_of, space};
+use super::memory::Allocation;
+use super::sectors::Sectors;
+use crate::ir::{Bin, Op, Program, Scaled, size_of};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,11 +56,11 @@ pub struct Counters {
     threads: Vec<i64>,
     /// As `warps`, for the first warp of each block.
     leaders: Vec<i64>,
-    sites: Vec<Site>,
-    read: Sectors,
-    written: Sectors,
-    of_block: Sectors,
-    updates: HashMap<u64, u64>,
+    pub(super) sites: Vec<Site>,
+    pub(super) read: Sectors,
+    pub(super) written: Sectors,
+    pub(super) of_block: Sectors,
+    pub(super) updates: HashMap<u64, u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,48 +73,6 @@ pub struct Site {
     pub misses: u64,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Sectors {
-    words: Vec<u64>,
-    /// The indices of nonzero words.
-    touched: Vec<u32>,
-}
-
-impl Sectors {
-    /// Returns whether the sector is new.
-    fn insert(&mut self, sector: u64) -> bool {
-        let at = (sector / 64) as usize;
-        if self.words.len() <= at {
-            self.words.resize(at + 1, 0);
-        }
-        let (word, bit) = (&mut self.words[at], 1 << (sector % 64));
-        if *word == 0 {
-            self.touched.push(at as u32);
-        }
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    fn count(&self) -> u64 {
-        self.touched.iter().map(|at| u64::from(self.words[*at as usize].count_ones())).sum()
-    }
-
-    fn clear(&mut self) {
-        for at in self.touched.drain(..) {
-            self.words[at as usize] = 0;
-        }
-    }
-
-    /// Whether the set has a sector of the allocation. Allocations share no sector.
-    fn reach(&self, known: &Allocation) -> bool {
-        let mut sectors = known.offset / SECTOR..=(known.offset + known.size.max(1) - 1) / SECTOR;
-        sectors.any(|sector| {
-            self.words.get((sector / 64) as usize).is_some_and(|word| word >> (sector % 64) & 1 != 0)
-        })
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Load,
@@ -125,9 +81,9 @@ pub enum Kind {
 }
 
 pub const SECTOR: u64 = 32;
-const BANKS: u64 = 32;
+pub(super) const BANKS: u64 = 32;
 /// Sectors of a line of L1.
-const SECTORS_OF_LINE: u64 = 4;
+pub(super) const SECTORS_OF_LINE: u64 = 4;
 
 impl Counters {
     pub fn new(kernel: u32, program: &Program, shape: Shape) -> Counters {
@@ -167,6 +123,52 @@ impl Counters {
         self.blocks += shape.blocks();
         self.counted_blocks += counted;
         self.shape = shape;
+    }
+
+    /// Adds the counts of another launch of the kernel.
+    pub fn add(&mut self, other: &Counters) {
+        self.launches += other.launches;
+        self.blocks += other.blocks;
+        self.counted_blocks += other.counted_blocks;
+        self.shape = other.shape;
+        for (sum, of) in [
+            (&mut self.loads, other.loads),
+            (&mut self.stores, other.stores),
+            (&mut self.atomics, other.atomics),
+        ] {
+            sum.requests += of.requests;
+            sum.sectors += of.sectors;
+        }
+        for (sum, of) in [
+            (&mut self.shared_loads, other.shared_loads),
+            (&mut self.shared_stores, other.shared_stores),
+            (&mut self.shared_atomics, other.shared_atomics),
+        ] {
+            sum.requests += of.requests;
+            sum.wavefronts += of.wavefronts;
+            sum.conflicts += of.conflicts;
+        }
+        for (sum, of) in [
+            (&mut self.divergent_branches, other.divergent_branches),
+            (&mut self.footprint, other.footprint),
+            (&mut self.reach, other.reach),
+            (&mut self.lines, other.lines),
+            (&mut self.fetched, other.fetched),
+            (&mut self.hottest, other.hottest),
+        ] {
+            *sum += of;
+        }
+        for (sums, of) in [
+            (&mut self.warps, &other.warps),
+            (&mut self.threads, &other.threads),
+            (&mut self.leaders, &other.leaders),
+        ] {
+            sums.iter_mut().zip(of).for_each(|(sum, of)| *sum += of);
+        }
+        for (site, of) in self.sites.iter_mut().zip(&other.sites) {
+            site.window = if of.window == 0 { site.window } else { of.window };
+            site.misses += of.misses;
+        }
     }
 
     pub fn begin_block(&mut self) {
@@ -246,125 +248,6 @@ impl Counters {
     pub fn global_sectors(&self) -> u64 {
         self.loads.sectors + self.stores.sectors + self.atomics.sectors
     }
-
-    fn access(&mut self, addresses: &[u64; LANES], mask: u32, pc: u32, kind: Kind, leads: bool) {
-        let width = u64::from(self.sites[pc as usize].width);
-        let first = addresses[mask.trailing_zeros() as usize % LANES];
-        self.sites[pc as usize].window = window(first);
-        let active = || (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| (lane, addresses[lane]));
-        // An access has 16 bytes at most, so a lane touches two sectors at most.
-        let (mut all, mut count) = ([0; 2 * LANES], 0);
-        // Requests are counted before they are checked. A request outside all memory ends the launch.
-        let is_memory = |address: u64| address.wrapping_sub(space::HEAP) < MOST_MEMORY;
-        for (_, address) in active().filter(|(_, address)| is_memory(*address)) {
-            let offset = address - space::HEAP;
-            for sector in offset / SECTOR..=(offset + width - 1) / SECTOR {
-                if count == 0 || all[count - 1] != sector {
-                    all[count] = sector;
-                    count += 1;
-                }
-            }
-            if kind == Kind::Atomic {
-                *self.updates.entry(offset).or_default() += 1;
-            }
-        }
-        if count > 0 {
-            all[..count].sort_unstable();
-            self.global(&all[..count], pc, kind, leads);
-        }
-        let (mut shared, mut lanes) = ([(0, 0); LANES], 0);
-        for (lane, address) in active().filter(|(_, address)| window(*address) == space::SHARED) {
-            shared[lanes] = (lane, address - space::SHARED);
-            lanes += 1;
-        }
-        if lanes > 0 {
-            let shared = &shared[..lanes];
-            let (wavefronts, ideal) = match kind {
-                Kind::Atomic => (updates(shared), 1),
-                _ => wavefronts(shared, width),
-            };
-            let of = match kind {
-                Kind::Load => &mut self.shared_loads,
-                Kind::Store => &mut self.shared_stores,
-                Kind::Atomic => &mut self.shared_atomics,
-            };
-            of.requests += 1;
-            of.wavefronts += wavefronts;
-            of.conflicts += wavefronts - ideal;
-        }
-    }
-
-    /// Counts a request of global memory. `sectors` is sorted.
-    fn global(&mut self, sectors: &[u64], pc: u32, kind: Kind, leads: bool) {
-        let of = match kind {
-            Kind::Load => &mut self.loads,
-            Kind::Store => &mut self.stores,
-            Kind::Atomic => &mut self.atomics,
-        };
-        of.requests += 1;
-        let (mut last, mut line, mut misses) = (u64::MAX, u64::MAX, false);
-        for sector in sectors.iter().copied() {
-            if sector == last {
-                continue;
-            }
-            last = sector;
-            of.sectors += 1;
-            if sector / SECTORS_OF_LINE != line {
-                line = sector / SECTORS_OF_LINE;
-                self.lines += 1;
-            }
-            if kind != Kind::Store {
-                self.read.insert(sector);
-            }
-            if kind != Kind::Load {
-                self.written.insert(sector);
-            }
-            if kind == Kind::Load && self.of_block.insert(sector) {
-                self.fetched += 1;
-                misses = true;
-            }
-        }
-        self.sites[pc as usize].misses += u64::from(misses && leads);
-    }
-}
-
-fn window(address: u64) -> u64 {
-    address & !(space::WINDOW - 1)
-}
-
-/// The number of passes of an atomic operation: a bank makes one update per pass.
-fn updates(lanes: &[(usize, u64)]) -> u64 {
-    let mut of_bank = [0; BANKS as usize];
-    for (_, offset) in lanes {
-        of_bank[(offset / 4 % BANKS) as usize] += 1;
-    }
-    of_bank.into_iter().max().unwrap_or(0)
-}
-
-/// The number of wavefronts of an access, and the minimum. Wide accesses go by halves or quarters of a warp.
-fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
-    let at_once = (LANES as u64 * 4 / width.max(4)).max(1) as usize;
-    let (mut all, mut ideal) = (0, 0);
-    for part in 0..LANES.div_ceil(at_once) {
-        // A lane touches two words, or five if a wide access begins within a word.
-        let (mut words, mut count) = ([0; 2 * LANES], 0);
-        for (_, offset) in lanes.iter().filter(|(lane, _)| lane / at_once == part) {
-            for word in offset / 4..=(offset + width - 1) / 4 {
-                words[count] = word;
-                count += 1;
-            }
-        }
-        let words = &mut words[..count];
-        words.sort_unstable();
-        let mut of_bank = [0; BANKS as usize];
-        let mut last = u64::MAX;
-        for word in words.iter().filter(|word| std::mem::replace(&mut last, **word) != **word) {
-            of_bank[(word % BANKS) as usize] += 1;
-        }
-        all += of_bank.iter().copied().max().unwrap_or(0);
-        ideal += u64::from(!words.is_empty());
-    }
-    (all, ideal)
 }
 
 /// Groups the separate instructions of a vector access: the hardware accesses 8 or 16 bytes at once.
@@ -416,21 +299,5 @@ fn flops(op: &Op) -> u64 {
             _ => 0,
         },
         _ => 0,
-    }
-}
-
-impl Runner<'_> {
-    #[inline(always)]
-    pub fn count_access(&mut self, warp: &Warp, mask: u32, pc: u32, at: &Address, kind: Kind) {
-        if let Some(counters) = &mut self.counters {
-            let site = &mut counters.sites[pc as usize];
-            let first =
-                window(warp.registers.bits(Prim::U64, at.base, mask.trailing_zeros() as usize % LANES));
-            if first == space::LOCAL {
-                site.window = first; // no counter is about a thread's own memory
-            } else if site.width > 0 {
-                counters.access(&addresses(warp, at), mask, pc, kind, warp.number == 0);
-            }
-        }
     }
 }

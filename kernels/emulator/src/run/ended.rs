@@ -55,12 +55,12 @@ impl Runner<'_> {
     pub fn out_of_budget(&mut self, block: &Block, warp: &Warp, pc: u32) -> Stop {
         let lane = warp.groups.last().map_or(0, |group| group.mask.trailing_zeros() as usize).min(31);
         let site = self.site_of("still running at", pc, block, warp, lane);
-        let count = super::access::thousands(self.machine.budget);
+        let count = super::amounts::thousands(self.machine.budget);
         self.stopped(site, &format!("{count} warp instructions"))
     }
 
     pub fn out_of_output(&mut self, pc: u32) -> Stop {
-        let most = super::access::thousands(super::launch::MOST_OUTPUT as u64);
+        let most = super::amounts::thousands(super::launch::MOST_OUTPUT as u64);
         self.stopped(self.site("printing at", pc), &format!("{most} bytes of output"))
     }
 

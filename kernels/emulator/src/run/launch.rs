@@ -34,6 +34,9 @@ pub struct Machine {
     pub began: Option<Instant>,
     pub most_time: Duration,
     pub counters: Option<Vec<Counters>>,
+    /// The maximum number of blocks of a launch that are counted, spread over the grid; `None` for all. The others run
+    /// without counting, which is several times faster.
+    pub most_counted: Option<u64>,
     pub recorder: Option<Box<Recorder>>,
     /// The maximum number of blocks of a launch that run, spread over the grid; `None` for all. The results of a sample
     /// are incomplete, so the program ends at their copy to the host.
@@ -172,15 +175,12 @@ impl Machine {
         result
     }
 
-    /// Returns a kernel's counters, prepared for one more launch, if this run counts.
-    fn counters_of(&mut self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
-        let counted = self.sample.unwrap_or(u64::MAX).min(shape.blocks());
-        let all = self.counters.as_mut()?;
-        let mut counters = match all.iter().position(|known| known.kernel == number) {
-            Some(at) => all.swap_remove(at),
-            None => Counters::new(number, program, shape),
-        };
-        counters.begin(shape, counted);
+    /// Returns counters for a launch, if this run counts.
+    fn counters_of(&self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
+        self.counters.as_ref()?;
+        let mut counters = Counters::new(number, program, shape);
+        let most = self.sample.into_iter().chain(self.most_counted).min().unwrap_or(u64::MAX);
+        counters.begin(shape, most.min(shape.blocks()));
         Some(counters)
     }
 }
@@ -191,6 +191,10 @@ fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     let blocks = shape.blocks();
     let run = runner.machine.sample.filter(|_| !runner.is_host).unwrap_or(u64::MAX).min(blocks);
     let threads = shape.block.iter().product::<u32>();
+    let most_counted = runner.machine.most_counted.unwrap_or(u64::MAX).min(blocks);
+    let group = |at: u64| u128::from(at) * u128::from(most_counted) / u128::from(blocks);
+    let is_counted = |at: u64| at == 0 || group(at) != group(at - 1);
+    let mut others = None;
     let mut next = 0u64;
     let mut waiting: VecDeque<Block> = VecDeque::new();
     loop {
@@ -205,9 +209,15 @@ fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
         } else {
             match waiting.pop_front() {
                 Some(block) => block,
-                None => return Ok(()),
+                None => {
+                    runner.counters = runner.counters.take().or(others);
+                    return Ok(());
+                }
             }
         };
+        if is_counted(u64::from(block.number)) != runner.counters.is_some() {
+            std::mem::swap(&mut runner.counters, &mut others);
+        }
         match runner.run_block(&mut block, SLICE)? {
             Paused::Done => {}
             Paused::GaveWay => waiting.push_back(block),

@@ -51,6 +51,8 @@ pub struct Allocation {
     pub offset: u64,
     pub size: u64,
     pub owner: Owner,
+    /// The address that the device gave it. 0 for memory of the host.
+    pub on_device: u64,
     pub is_freed: bool,
     pub name: String,
     /// The line that reports of stream-ordered frees and leaks name.
@@ -92,6 +94,7 @@ impl Heap {
             offset,
             size,
             owner,
+            on_device: 0,
             is_freed: false,
             name: name.to_owned(),
             span,
@@ -123,6 +126,7 @@ impl Heap {
             offset,
             size: global.size,
             owner: Owner::Global,
+            on_device: 0,
             is_freed: false,
             name: global.name.clone(),
             span: crate::source::Span::default(),

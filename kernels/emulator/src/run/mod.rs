@@ -1,8 +1,10 @@
 pub mod access;
+pub mod amounts;
 pub mod arithmetic;
 pub mod atomics;
 pub mod block;
 pub mod cells;
+mod changes;
 pub mod checks;
 pub mod clocks;
 pub mod counters;
@@ -21,10 +23,13 @@ pub mod races;
 pub mod recorder;
 pub mod recording;
 pub mod registers;
+mod requests;
+mod sectors;
 pub mod stacks;
 pub mod steps;
 pub mod warp_operations;
 pub mod words;
+mod wrong_access;
 
 /// The start of dynamic shared memory in the window of shared memory.
 pub const DYNAMIC_SHARED: u64 = 0x4_0000;

@@ -1,13 +1,12 @@
 //! Runs `main`: one thread, so registers of one lane, and a loop without masks and groups.
 
-use super::arithmetic;
 use super::block::Block;
 use super::checks::Site;
 use super::interpreter::{Runner, Stop};
 use super::launch::{SLICE, fatal};
-use super::math;
 use super::memory::{Space, WRITTEN};
 use super::stacks::{MOST_OF_HOST, Stack, depth};
+use super::{arithmetic, math};
 use crate::binary_table;
 use crate::ir::{Address, Bin, IndexKind, NO_ROW, Op, Prim, Program, Row, rows_of, size_of, space};
 
@@ -332,7 +331,7 @@ impl Runner<'_> {
     #[cold]
     fn check_limits(&mut self, pc: u32) -> Result<(), Stop> {
         let limit = match (self.left, self.machine.is_late()) {
-            (0, _) => format!("{} instructions", super::access::thousands(self.machine.host_budget)),
+            (0, _) => format!("{} instructions", super::amounts::thousands(self.machine.host_budget)),
             (_, true) => format!("{} seconds", self.machine.most_time.as_secs()),
             _ => return Ok(()),
         };

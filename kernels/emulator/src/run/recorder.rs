@@ -6,11 +6,9 @@ use super::block::{Block, Group, State, Warp};
 use super::interpreter::{Runner, Stop};
 use super::memory::Space;
 use super::operations::addresses;
-use super::recording::{
-    Access, AccessKind, Cells, Change, Content, End, Event, Recording, Region, Step, Wanted,
-};
-use crate::ir::debug::{Debug, Part, Place, Variable};
-use crate::ir::{Address, IndexKind, LANES, Op, Prim, Program, Scaled, rows_of, size_of, space};
+use super::recording::{Access, AccessKind, Content, End, Event, Recording, Region, Step, Wanted};
+use crate::ir::debug::{Debug, Place, Variable};
+use crate::ir::{Address, LANES, Op, Program, Scaled, rows_of, size_of, space};
 
 /// The maximum number of warp instructions of a launch after its recording, so that an endless kernel shows its first
 /// steps soon.
@@ -25,29 +23,29 @@ pub struct Recorder {
     /// `None` before the wanted launch.
     recording: Option<Recording>,
     is_done: bool,
-    lanes: [Position; LANES],
+    pub(super) lanes: [Position; LANES],
     /// The shown contents of each part of each variable.
-    shown: Vec<Vec<[Content; LANES]>>,
+    pub(super) shown: Vec<Vec<[Content; LANES]>>,
     /// For each part of a variable declared without a value, the lanes that have written it.
-    written: Vec<Vec<u32>>,
+    pub(super) written: Vec<Vec<u32>>,
     /// The shown contents of the shared variables, and all shared bytes with their states at that time.
-    cells: Vec<Vec<Content>>,
-    shared: Space,
+    pub(super) cells: Vec<Vec<Content>>,
+    pub(super) shared: Space,
     open: Option<Open>,
     /// The statement of the barrier that the warp waits at.
     barrier: Option<u32>,
     /// Lanes that wait for other lanes or other warps.
     waiting: u32,
-    values: usize,
+    pub(super) values: usize,
 }
 
 /// A lane's last instruction.
 #[derive(Clone, Copy, Default)]
-struct Position {
+pub(super) struct Position {
     /// The mark of the instruction; `None` before the first mark, and after the end.
     mark: Option<u32>,
     /// The instruction after it.
-    next: u32,
+    pub(super) next: u32,
     /// The number of marks that a jump to `next` skips.
     skipped: u32,
 }
@@ -337,77 +335,10 @@ impl Recorder {
             }
         }
     }
-
-    fn changed_variables(&mut self, runner: &Runner, block: &Block, warp: &Warp) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for (number, variable) in runner.program.debug.variables.iter().enumerate() {
-            let visible = lanes(warp.live).filter(|lane| self.lanes[*lane].sees(variable));
-            let visible = visible.fold(0u32, |all, lane| all | 1 << lane);
-            for (at, part) in variable.parts.iter().enumerate() {
-                let (shown, written) = (&mut self.shown[number][at], self.written[number][at]);
-                let mut new = [Content::Nothing; LANES];
-                for lane in lanes(visible) {
-                    if variable.ends.is_some_and(|ends| self.lanes[lane].next > ends) {
-                        new[lane] = shown[lane];
-                        continue;
-                    }
-                    new[lane] = match runner.part(block, warp, lane, part) {
-                        Some(_) if variable.is_bare && written >> lane & 1 == 0 => Content::Unwritten,
-                        Some(bits) => Content::Bits(bits),
-                        None => Content::Unwritten,
-                    };
-                }
-                let changed = (0..LANES).filter(|lane| new[*lane] != shown[*lane]);
-                let changed = changed.fold(0u32, |all, lane| all | 1 << lane);
-                if changed != 0 {
-                    *shown = new;
-                    let contents = lanes(changed).map(|lane| new[lane]).collect();
-                    let (variable, part) = (number as u32, at as u32);
-                    changes.push(Change { variable, part, lanes: changed, contents });
-                }
-            }
-        }
-        changes
-    }
-
-    /// The shared cells that differ from those shown.
-    fn changed_cells(&mut self, runner: &Runner, block: &Block) -> Vec<Cells> {
-        let mut changes: Vec<Cells> = Vec::new();
-        if self.shared == block.shared {
-            return changes;
-        }
-        self.shared.clone_from(&block.shared);
-        for (number, variable) in runner.program.debug.shared.iter().enumerate() {
-            let start = runner.shared_offset(variable.address);
-            for (at, shown) in self.cells[number].iter_mut().enumerate() {
-                let (element, field) = (at / variable.fields.len(), at % variable.fields.len());
-                let (offset, _, kind) = &variable.fields[field];
-                let from = start + element as u64 * variable.element_size + offset;
-                let new = shared_content(block, from as usize, kind.prim());
-                if new == *shown {
-                    continue;
-                }
-                *shown = new;
-                match changes.last_mut() {
-                    Some(last)
-                        if last.variable == number as u32
-                            && last.first as usize + last.contents.len() == at =>
-                    {
-                        last.contents.push(new);
-                    }
-                    _ => {
-                        changes.push(Cells { variable: number as u32, first: at as u32, contents: vec![new] })
-                    }
-                }
-            }
-        }
-        self.values += changes.iter().map(|change| change.contents.len()).sum::<usize>();
-        changes
-    }
 }
 
 impl Position {
-    fn sees(&self, variable: &Variable) -> bool {
+    pub(super) fn sees(&self, variable: &Variable) -> bool {
         let Some(mark) = self.mark else { return false };
         mark < variable.dies
             && (variable.born <= mark || variable.born == mark + 1 && variable.from <= self.next)
@@ -438,79 +369,13 @@ impl Runner<'_> {
         self.recorder = Some(recorder);
         result
     }
-
-    /// The bits of a part of a variable in one lane.
-    fn part(&self, block: &Block, warp: &Warp, lane: usize, part: &Part) -> Option<u64> {
-        let prim = part.kind.prim();
-        let address = match part.place {
-            Place::Constant(bits) => return Some(bits),
-            Place::Row(row) => return Some(warp.registers.bits(prim, row, lane)),
-            Place::Fixed(address) => address,
-            Place::Memory { base, first, second, offset } => {
-                let base = base.map_or(0, |row| warp.registers.bits(Prim::U64, row, lane));
-                base.wrapping_add(index(warp, lane, first))
-                    .wrapping_add(index(warp, lane, second))
-                    .wrapping_add(offset)
-            }
-        };
-        self.peek(block, warp, lane, address, prim)
-    }
-
-    /// Reads memory without findings; `None` if it is not allocated.
-    fn peek(&self, block: &Block, warp: &Warp, lane: usize, address: u64, ty: Prim) -> Option<u64> {
-        let size = size_of(ty);
-        let bytes = match which(address) {
-            Which::Heap => &self.machine.heap.space.bytes[self.machine.heap.range(address, size)?],
-            Which::Shared => {
-                let at = self.shared_offset(address) as usize;
-                block.shared.bytes.get(at..at + size as usize)?
-            }
-            Which::Local => {
-                let at = self.local_offset(warp, lane, address, size)?;
-                block.local.get(at..at + size as usize)?
-            }
-            Which::Parameters => {
-                let at = (address - space::PARAMETERS) as usize;
-                self.parameters.get(at..at + size as usize)?
-            }
-            Which::None => return None,
-        };
-        let mut all = [0u8; 8];
-        all[..size as usize].copy_from_slice(bytes);
-        Some(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
-    }
-}
-
-fn index(warp: &Warp, lane: usize, index: Scaled) -> u64 {
-    let number = match index.kind {
-        IndexKind::None => 0,
-        IndexKind::I32 => warp.registers.bits(Prim::I32, index.row, lane) as u32 as i32 as i64 as u64,
-        IndexKind::U32 => warp.registers.bits(Prim::U32, index.row, lane),
-        IndexKind::I64 => warp.registers.bits(Prim::I64, index.row, lane),
-    };
-    number.wrapping_mul(u64::from(index.scale))
-}
-
-fn shared_content(block: &Block, from: usize, ty: Prim) -> Content {
-    let size = size_of(ty) as usize;
-    let (Some(bytes), Some(states)) =
-        (block.shared.bytes.get(from..from + size), block.shared.states.get(from..from + size))
-    else {
-        return Content::Nothing;
-    };
-    if !states.iter().all(|state| state & super::memory::WRITTEN != 0) {
-        return Content::Nothing;
-    }
-    let mut all = [0u8; 8];
-    all[..size].copy_from_slice(bytes);
-    Content::Bits(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
 }
 
 fn mark_of(debug: &Debug, pc: u32) -> Option<u32> {
     (debug.marks.partition_point(|mark| mark.at <= pc) as u32).checked_sub(1)
 }
 
-fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
+pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0)
 }
 

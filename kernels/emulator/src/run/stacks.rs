@@ -103,5 +103,5 @@ fn type_of(is_wide: bool) -> Prim {
 }
 
 pub fn depth(stack: &Stack) -> String {
-    format!("{} calls have not returned", super::access::thousands(stack.depth() as u64))
+    format!("{} calls have not returned", super::amounts::thousands(stack.depth() as u64))
 }

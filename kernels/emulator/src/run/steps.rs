@@ -6,7 +6,7 @@ use super::counters::Kind;
 use super::interpreter::{Runner, Stop};
 use super::math;
 use super::operations::{addresses, binary, convert, float_binary, taken, unary};
-use crate::ir::{Address, LANES, NO_ROW, Op, Prim, Scaled, Special};
+use crate::ir::{Address, Bin, LANES, NO_ROW, Op, Prim, Scaled, Special};
 
 /// The number of backward jumps after which a group yields to others.
 const PATIENCE: u32 = 2_000;
@@ -102,16 +102,16 @@ impl Runner<'_> {
             }
             let op = &program.ops[pc as usize];
             match *op {
-                Op::Binary { op, d, a, b } => {
-                    if op.is_division() {
-                        self.check_divisor(block, warp, mask, pc, op, b);
-                    }
-                    if op.makes_float() {
+                Op::Binary { op, d, a, b } => match op {
+                    Bin::AddF32 | Bin::SubF32 | Bin::MulF32 | Bin::DivF32 => {
                         float_binary(warp, op, d, a, b, mask);
-                    } else {
+                    }
+                    _ if op.is_division() => {
+                        self.check_divisor(block, warp, mask, pc, op, b);
                         binary(warp, op, d, a, b, mask);
                     }
-                }
+                    _ => binary(warp, op, d, a, b, mask),
+                },
                 Op::Load { ty, d, ref at } => {
                     self.count_access(warp, mask, pc, at, Kind::Load);
                     self.load(block, warp, mask, pc, ty, d, at)?;

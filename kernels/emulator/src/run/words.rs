@@ -173,9 +173,9 @@ impl Runner<'_> {
 struct Sum {
     start: i64,
     scales: [i32; 2],
-    /// Bits that an index must not have, nor its complement if it is negative, because a 32-bit sum would overflow.
+    /// The range of each index in which a 32-bit sum cannot overflow: `index + least` has none of the bits `excess`.
+    least: [i32; 2],
     excess: [u32; 2],
-    signs: [i32; 2],
 }
 
 const ZERO: [i32; LANES] = [0; LANES];
@@ -189,8 +189,10 @@ impl Sum {
         }
         self.scales[i] = scale as i32;
         // Below MOST / scale, rounded down to a power of two.
-        self.excess[i] = !0 << (MOST.trailing_zeros() - (32 - (scale - 1).leading_zeros()));
-        self.signs[i] = if index.kind == IndexKind::U32 { 0 } else { -1 };
+        let bits = MOST.trailing_zeros() - (32 - (scale - 1).leading_zeros());
+        let is_signed = index.kind != IndexKind::U32;
+        self.least[i] = i32::from(is_signed) << bits;
+        self.excess[i] = !0 << (bits + u32::from(is_signed));
         Some(())
     }
 
@@ -212,18 +214,21 @@ impl Sum {
             word.wrapping_add(second[lane].wrapping_mul(self.scales[1]))
         };
         let some = if FULL { 0 } else { one(mask.trailing_zeros() as usize & 31) };
-        let (mut wrong, mut outside) = (0u32, 0i32);
+        // Whether a bit is wrong in any lane is decided at the end.
+        let (mut all, mut outside) = ([0; 3], 0i32);
         for lane in 0..LANES {
             let is_active = FULL || mask & BITS[lane] != 0;
             let (x, y) = if is_active { (first[lane], second[lane]) } else { (0, 0) };
             let word = if is_active { one(lane) } else { some };
-            wrong |= (x ^ x >> 31 & self.signs[0]) as u32 & self.excess[0];
-            wrong |= (y ^ y >> 31 & self.signs[1]) as u32 & self.excess[1];
-            // If the word is in range, neither difference below is negative.
-            wrong |= (word & (align | i32::MIN)) as u32;
+            all[0] |= x.wrapping_add(self.least[0]);
+            all[1] |= y.wrapping_add(self.least[1]);
+            all[2] |= word;
+            // If the word is in range, neither difference is negative.
             outside |= word.wrapping_sub(from) | last.wrapping_sub(word);
             words[lane] = word as u32;
         }
+        let excess = [self.excess[0], self.excess[1], (align | i32::MIN) as u32];
+        let wrong = (0..3).fold(0, |wrong, i| wrong | all[i] as u32 & excess[i]);
         (wrong == 0).then_some(outside >= 0)
     }
 }

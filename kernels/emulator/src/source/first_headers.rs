@@ -3,7 +3,8 @@
 
 use super::headers::Part;
 use super::lexer::Token;
-use super::preprocessor::{Macro, Preprocessor};
+use super::macros::Macro;
+use super::preprocessor::Preprocessor;
 use super::{Files, Result};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -6,6 +6,7 @@ pub mod first_headers;
 pub mod foreign;
 pub mod headers;
 pub mod lexer;
+mod macros;
 pub mod preprocessor;
 
 pub use errors::{Error, Errors, MOST_ERRORS, Result, clipped};

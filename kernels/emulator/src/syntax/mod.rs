@@ -10,6 +10,7 @@ mod hints;
 pub mod names;
 mod namespaces;
 pub mod parser;
+mod primary;
 mod recovery;
 pub mod sides;
 pub mod statements;

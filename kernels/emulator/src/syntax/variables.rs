@@ -63,9 +63,9 @@ impl Parser {
         specialized: Option<Vec<TemplateArgument>>,
     ) -> Result<Variable> {
         let ty = self.array_sizes(ty)?;
-        if template.is_empty() && specialized.is_none() && !self.names.scopes.is_empty() {
+        if template.is_empty() && specialized.is_none() {
             self.declare(&name, NameKind::Value);
-            if !storage.is_extern {
+            if !self.names.scopes.is_empty() && !storage.is_extern {
                 self.declare_once(&name, false, span)?;
             }
         }

@@ -1,0 +1,299 @@
+//! Device memory in the emulator: allocations, copies and their checks. The device only counts and times them.
+
+use super::calls::Host;
+use super::device::Answer;
+use super::errors;
+use crate::ir::{Global, space};
+use crate::run::checks::{Finding, Severity, Site};
+use crate::run::interpreter::Stop;
+use crate::run::launch::Machine;
+use crate::run::memory::{MOST_MEMORY, Owner, WRITTEN};
+use crate::source::Span;
+use std::ops::Range;
+
+/// A side of a copy, for the device.
+#[derive(Clone, Copy)]
+enum Side {
+    Device(u64),
+    /// The device's address of page-locked memory.
+    Pinned(u64),
+    Pageable,
+}
+
+impl Side {
+    fn pinned(self) -> Option<u64> {
+        if let Side::Pinned(at) = self { Some(at) } else { None }
+    }
+}
+
+impl Host<'_> {
+    pub(super) fn allocate(
+        &mut self,
+        machine: &mut Machine,
+        [pointer, size]: [u64; 2],
+        owner: Owner,
+        name: &'static str,
+        span: Span,
+    ) -> Result<u64, Stop> {
+        if pointer == 0 {
+            return Ok(self.error(1));
+        }
+        if size == 0 {
+            self.store(machine, pointer, &[0; 8], name, span)?;
+            return Ok(0);
+        }
+        let answer = match owner {
+            Owner::Pinned => self.device.malloc_host(size),
+            _ => self.device.malloc(size),
+        };
+        let on_device = match answer {
+            Ok(on_device) => on_device,
+            Err(code) => return Ok(self.failed(code, name)),
+        };
+        let Some(at) = machine.heap.allocate(size, owner, name, span) else {
+            let note = format!(
+                "the GPU has memory for {}, but the emulator holds {} MiB at most",
+                crate::run::amounts::bytes(size),
+                MOST_MEMORY >> 20
+            );
+            self.misuse(machine, span, errors::report(2, name), vec![note]);
+            return Ok(self.error(2));
+        };
+        if let Some(allocation) = machine.heap.allocations.last_mut() {
+            allocation.on_device = on_device;
+        }
+        self.store(machine, pointer, &at.to_le_bytes(), name, span)?;
+        Ok(0)
+    }
+
+    pub(super) fn free(
+        &mut self,
+        machine: &mut Machine,
+        at: u64,
+        owners: &[Owner],
+        name: &'static str,
+        span: Span,
+    ) -> u64 {
+        let Some(number) = machine.heap.at(at).filter(|_| at != 0) else {
+            let code = self.release(machine, at, owners, name, span);
+            return self.error(code as u32);
+        };
+        let code = self.release(machine, at, owners, name, span);
+        if code != 0 {
+            return self.error(code as u32);
+        }
+        let known = &machine.heap.allocations[number];
+        let freed = match known.owner {
+            Owner::Pinned => self.device.free_host(known.on_device),
+            _ => self.device.free(known.on_device),
+        };
+        freed.map_or_else(|code| self.failed(code, name), |()| 0)
+    }
+
+    /// Releases memory of the emulator. Returns the number of a CUDA error, or 0.
+    pub(super) fn release(
+        &mut self,
+        machine: &mut Machine,
+        at: u64,
+        owners: &[Owner],
+        name: &str,
+        span: Span,
+    ) -> u64 {
+        if at == 0 {
+            return 0;
+        }
+        let found = machine.heap.at(at);
+        match found {
+            Some(number)
+                if owners.contains(&machine.heap.allocations[number].owner)
+                    && !machine.heap.allocations[number].is_freed =>
+            {
+                let known = &mut machine.heap.allocations[number];
+                known.is_freed = true;
+                let (offset, size) = (known.offset, known.size);
+                machine.heap.space.mark(offset, size, 0);
+                0
+            }
+            Some(number) if machine.heap.allocations[number].is_freed => {
+                self.misuse(machine, span, format!("`{name}` of memory that was freed before"), Vec::new());
+                1
+            }
+            _ => {
+                self.misuse(
+                    machine,
+                    span,
+                    format!("`{name}` of {at:#x}, which is not the start of such memory"),
+                    Vec::new(),
+                );
+                1
+            }
+        }
+    }
+
+    /// Copies memory, with CUDA's checks and some more.
+    pub(super) fn copy(
+        &mut self,
+        machine: &mut Machine,
+        operands: &[u64],
+        name: &'static str,
+        span: Span,
+    ) -> Result<u64, Stop> {
+        let [to, from, size, kind, ..] = *operands else { return Ok(0) };
+        if size == 0 {
+            return Ok(0);
+        }
+        if kind > 4 {
+            return Ok(self.error(21));
+        }
+        let sides = [("source", from, matches!(kind, 0 | 1)), ("destination", to, matches!(kind, 0 | 2))];
+        let mut ranges = Vec::new();
+        for (name, at, is_host) in sides {
+            let Some(range) = machine.heap.range(at, size) else {
+                let notes =
+                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))];
+                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
+                return Ok(self.error(1));
+            };
+            let wrong = kind != 4
+                && if is_host {
+                    !machine.heap.is_of_host(&range)
+                } else {
+                    !machine.heap.is_of_device(&range)
+                };
+            if wrong {
+                let (is, wanted) =
+                    if is_host { ("the device", "the host") } else { ("the host", "the device") };
+                let notes =
+                    vec![format!("its direction requires memory of {wanted}, but {at:#x} is memory of {is}")];
+                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is on the wrong side"), notes);
+                return Ok(self.error(1));
+            }
+            ranges.push(range);
+        }
+        if machine.sample.is_some()
+            && machine.heap.is_of_host(&ranges[1])
+            && !machine.heap.is_of_host(&ranges[0])
+        {
+            return Err(Stop::Exit(0));
+        }
+        if machine.checks().init
+            && machine.heap.is_of_device(&ranges[0])
+            && machine.heap.is_of_host(&ranges[1])
+        {
+            self.check_source(machine, from, &ranges[0], span);
+        }
+        let (from, to) = (ranges[0].clone(), ranges[1].clone());
+        let stream = operands.get(4).copied().unwrap_or(0);
+        if let Err(code) = self.time_copy(machine, [&to, &from], stream, name) {
+            return Ok(self.failed(code, name));
+        }
+        // A byte that was uninitialised before the copy remains so after it.
+        let states: Vec<u8> =
+            machine.heap.space.states[from.clone()].iter().map(|state| state & WRITTEN).collect();
+        machine.heap.space.bytes.copy_within(from, to.start);
+        for (state, written) in machine.heap.space.states[to].iter_mut().zip(states) {
+            *state = *state & !WRITTEN | written;
+        }
+        Ok(0)
+    }
+
+    /// Queues a copy on the device. `cudaMemcpy` waits for it if the host takes part.
+    fn time_copy(
+        &mut self,
+        machine: &mut Machine,
+        [to, from]: [&Range<usize>; 2],
+        stream: u64,
+        name: &str,
+    ) -> Answer<()> {
+        let sides = (self.side(machine, to)?, self.side(machine, from)?);
+        let bytes = &mut machine.heap.space.bytes;
+        match sides {
+            (Side::Device(to), Side::Device(at)) => {
+                return self.device.copy(stream, to, at, from.len() as u64);
+            }
+            (Side::Device(at), host) => self.device.write(stream, at, &bytes[from.clone()], host.pinned())?,
+            (host, Side::Device(at)) => {
+                self.device.read(stream, at, &mut bytes[to.clone()], host.pinned())?;
+            }
+            _ => return Ok(()),
+        }
+        let is_pinned = [sides.0, sides.1].iter().any(|side| side.pinned().is_some());
+        if is_pinned && name == "cudaMemcpy" { self.device.synchronize(Some(stream)) } else { Ok(()) }
+    }
+
+    /// Finds the device's view of a range, which is part of one allocation.
+    fn side(&mut self, machine: &Machine, range: &Range<usize>) -> Answer<Side> {
+        let start = range.start as u64;
+        let inside = |offset: u64, size: u64| start >= offset && start < offset + size;
+        let mut allocations = machine.heap.allocations.iter();
+        let Some(known) = allocations.rfind(|known| inside(known.offset, known.size)) else {
+            return Ok(Side::Pageable);
+        };
+        let at = |on_device: u64| on_device.wrapping_add(start - known.offset);
+        Ok(match known.owner {
+            Owner::Device | Owner::Managed => Side::Device(at(known.on_device)),
+            Owner::Pinned => Side::Pinned(at(known.on_device)),
+            Owner::Global if machine.heap.is_of_device(range) => {
+                let address = space::HEAP + known.offset;
+                let is_it = |global: &&Global| global.address == address && global.symbol.is_some();
+                match self.globals.iter().find(is_it) {
+                    Some(global) => Side::Device(at(self.device.variable(global)?)),
+                    None => Side::Pageable,
+                }
+            }
+            Owner::Host | Owner::Global => Side::Pageable,
+        })
+    }
+
+    /// Reports the first byte that the host copies although nothing was written there.
+    fn check_source(&self, machine: &mut Machine, at: u64, range: &Range<usize>, span: Span) {
+        let states = &machine.heap.space.states[range.clone()];
+        let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
+        let size = crate::run::amounts::bytes(range.len() as u64);
+        let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
+        let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
+        let missing = crate::run::amounts::bytes(missing as u64);
+        let notes = vec![
+            format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
+            format!("{missing} of {size} were never written, from byte {first} on"),
+        ];
+        machine.findings.add(Finding {
+            check: "initcheck",
+            severity: Severity::Error,
+            title,
+            function: "main".to_owned(),
+            sites: vec![Site { text: "at".to_owned(), span: Some(span), thread: None }],
+            notes,
+            count: 1,
+            is_fatal: false,
+        });
+    }
+
+    pub(super) fn set(
+        &mut self,
+        machine: &mut Machine,
+        operands: &[u64],
+        name: &'static str,
+        span: Span,
+    ) -> u64 {
+        let [at, value, size, ..] = *operands else { return 0 };
+        let Some(range) = machine.heap.range(at, size).filter(|range| machine.heap.is_of_device(range))
+        else {
+            let size = crate::run::amounts::bytes(size);
+            let notes = vec![format!("not all of {size} at {at:#x} are memory of the device")];
+            self.misuse(machine, span, "the destination of `cudaMemset` is out of bounds".to_owned(), notes);
+            return self.error(1);
+        };
+        let stream = operands.get(3).copied().unwrap_or(0);
+        let timed = match self.side(machine, &range) {
+            Ok(Side::Device(at)) => self.device.set(stream, at, value as u8, size),
+            other => other.map(drop),
+        };
+        if let Err(code) = timed {
+            return self.failed(code, name);
+        }
+        machine.heap.space.bytes[range.clone()].fill(value as u8);
+        machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
+        0
+    }
+}
