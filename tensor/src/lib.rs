@@ -114,7 +114,7 @@
 //! | amp | `amp/` |
 //! | data | `data/` |
 //! | parallel | `parallel/` |
-//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `prelude.rs` |
+//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `interpreter.rs`, `prelude.rs` |
 //!
 //! Every fallible call returns [`Result`], operators included. Error messages follow PyTorch's.
 
@@ -141,6 +141,8 @@ pub mod data;
 mod each_case;
 mod error;
 mod gpu;
+#[doc(hidden)]
+pub mod interpreter;
 mod machine;
 mod mismatch;
 pub mod monitor;

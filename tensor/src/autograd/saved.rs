@@ -11,14 +11,16 @@
 //! Not here: checkpoints, in `checkpoint.rs`, and the backward pass. Next in the spine: `autograd/engine.rs`.
 
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
 use super::mode;
 use crate::error::Result;
+use crate::lock::lock;
 use crate::tensor::Tensor;
+use crate::thread::{CurrentHooks, Guard, Part};
 
 /// A tensor saved for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -82,6 +84,31 @@ pub(super) enum SavedTensors {
 /// Takes over the tensors that a thread's nodes save (`torch.autograd.graph.saved_tensors_hooks`).
 pub(super) struct SavedTensorsHooks {
     pub(super) pack: Box<dyn Fn(SavedList) -> SavedTensors + Send + Sync>,
+}
+
+/// Begins `torch.autograd.graph.saved_tensors_hooks`: `pack` takes each tensor that is saved, and `unpack` returns it
+/// for the backward pass.
+#[doc(hidden)]
+pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
+    pack: impl Fn(&Tensor) -> Result<P> + Send + Sync + 'static,
+    unpack: impl Fn(&P) -> Result<Tensor> + Send + Sync + 'static,
+) -> Guard {
+    let unpack = Arc::new(unpack);
+    let pack = move |tensors: SavedList| {
+        let packed = tensors.iter().map(|saved| saved.tensor.as_ref().map(&pack).transpose());
+        let packed: Result<Vec<Option<P>>> = packed.collect();
+        let packed = Mutex::new(packed.map_err(Some));
+        let unpack = unpack.clone();
+        SavedTensors::Packed(Arc::new(move || match &mut *lock(&packed) {
+            Ok(packed) => packed
+                .iter()
+                .map(|kept| Ok(SavedTensor::new(kept.as_ref().map(&*unpack).transpose()?.as_ref())))
+                .collect(),
+            Err(error) => Err(error.take().unwrap_or_else(|| AutogradError::BackwardTwice.into())),
+        }))
+    };
+    let hooks = SavedTensorsHooks { pack: Box::new(pack) };
+    Guard::of(CurrentHooks(Some(Arc::new(hooks))).enter())
 }
 
 impl SavedTensors {
