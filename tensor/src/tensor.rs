@@ -366,6 +366,11 @@ impl Tensor {
         self
     }
 
+    /// The number of its handles.
+    pub(crate) fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// Whether this is the only handle of the tensor and its memory, which may then be kept or overwritten.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.0.storage) == 1

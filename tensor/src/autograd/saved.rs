@@ -95,14 +95,29 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
 ) -> Guard {
     let unpack = Arc::new(unpack);
     let pack = move |tensors: SavedList| {
-        let packed = tensors.iter().map(|saved| saved.tensor.as_ref().map(&pack).transpose());
+        // The number in `x * 2` is no tensor of the program: PyTorch hides it from hooks. Only the operation and the
+        // saved tensor hold it, where the interpreter would hold a tensor of the program twice.
+        let is_number = |saved: &SavedTensor| {
+            let is_number = |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
+            saved.made_by.is_none() && saved.tensor.as_ref().is_some_and(is_number)
+        };
+        let numbers: SavedList =
+            tensors.iter().map(|saved| if is_number(saved) { saved.clone() } else { SavedTensor::new(None) }).collect();
+        let packed = tensors.iter().map(|saved| match &saved.tensor {
+            Some(tensor) if !is_number(saved) => pack(tensor).map(Some),
+            _ => Ok(None),
+        });
         let packed: Result<Vec<Option<P>>> = packed.collect();
         let packed = Mutex::new(packed.map_err(Some));
         let unpack = unpack.clone();
         SavedTensors::Packed(Arc::new(move || match &mut *lock(&packed) {
             Ok(packed) => packed
                 .iter()
-                .map(|kept| Ok(SavedTensor::new(kept.as_ref().map(&*unpack).transpose()?.as_ref())))
+                .zip(&numbers)
+                .map(|(kept, number)| match kept {
+                    Some(kept) => Ok(SavedTensor::new(Some(&unpack(kept)?))),
+                    None => Ok(number.clone()),
+                })
                 .collect(),
             Err(error) => Err(error.take().unwrap_or_else(|| AutogradError::BackwardTwice.into())),
         }))

@@ -1,11 +1,14 @@
 """`torch.save` and `torch.load`, in PyTorch's format."""
 
-from collections import OrderedDict
+import warnings
 
 import _serialize
 from _torch import device as Device
 
 from ._missing import module_getattr
+
+
+_MODULE = "a whole module of class "
 
 
 class UnpicklingError(Exception):
@@ -16,7 +19,18 @@ UnpicklingError.__module__ = "_pickle"
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True):
-    data = _serialize.to_bytes(obj)
+    from .nn import Module
+
+    if isinstance(obj, Module):
+        warnings.warn(
+            "torch.save of a whole module writes a file that cannot be loaded here, and that PyTorch refuses by default: "
+            "save module.state_dict()",
+            stacklevel=2,
+        )
+        kind = type(obj)
+        data = f"{_MODULE}{kind.__module__}.{kind.__qualname__}".encode()
+    else:
+        data = _serialize.to_bytes(obj)
     if hasattr(f, "write"):
         f.write(data)
     else:
@@ -36,6 +50,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         import _host
 
         data = _host.read_file(str(f))
+    if data.startswith(_MODULE.encode()):
+        kind = data.decode().removeprefix(_MODULE)
+        raise UnpicklingError(
+            "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you trust "
+            "the source of the checkpoint. \n\t(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in "
+            f"`torch.load` from `False` to `True`.\n\tUnsupported global: GLOBAL {kind} was not an allowed global by default."
+        )
     if callable(map_location):
         # `lambda storage, location: storage` leaves everything on the CPU.
         map_location = "cpu"

@@ -21,6 +21,8 @@ class DataParallel(Module):
         count = _torch_cuda().device_count()
         self.module, self.dim = module, dim
         self.device_ids = list(range(count)) if device_ids is None else list(device_ids)
+        if len(self.device_ids) == 1:
+            module.to(f"cuda:{self.device_ids[0]}")
         self.output_device = output_device if output_device is not None else (self.device_ids or [None])[0]
 
     def forward(self, *inputs, **kwargs):
