@@ -11,12 +11,19 @@ use crate::gpu::{self, Stream};
 use crate::host_context::HostContext;
 use crate::machine::{Machine, begin_range};
 use crate::ops::scaler;
+use crate::place::{Place, ScriptLine};
+use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 pub use crate::thread::Guard;
 use crate::thread::Part;
 
 pub use crate::autograd::{on_gradient, record_foreign as record, saved_tensors_hooks};
 pub use crate::optim::{adam_step, sgd_step};
+
+/// Attributes all work to a line of a script, unless it is part of the work of another line.
+pub fn at_line(line: &'static ScriptLine) -> Leave {
+    scope::on_behalf_of(Place::Script(line))
+}
 
 /// Begins `torch.set_grad_enabled`.
 pub fn set_grad_enabled(grad: bool) -> Guard {

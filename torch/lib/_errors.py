@@ -9,7 +9,9 @@ def print_exception(error):
     sys.stderr.write("".join(_chain(error)))
     report = getattr(error, "_report", None)
     if report:
-        sys.stderr.write(f"\n{report.rstrip()}\n")
+        # Advice in Python.
+        report = report.replace(".to(device)?", ".to(device)").rstrip()
+        sys.stderr.write(f"\n{report}\n")
 
 
 def _chain(error):

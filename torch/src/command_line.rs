@@ -10,7 +10,7 @@ const HELP: &str = "\
 Runs a program of PyTorch on a simulated GPU: torch-python [FILE | - | -c CODE] [FLAGS] [ARGUMENTS]
 
 Without a program there is a prompt. The flags stand before or after the program's name:
-  --gpu SPEC       the machine, such as sim:t4, sim:2xh200 or none [default: sim:t4]
+  --gpu SPEC       the machine, such as sim:t4, sim:h200x2 or none [default: sim:t4]
   --trace FILE     write the timeline of the run to a file
   --seconds N      end the program after so many seconds
   --memory GIB     end the program if it takes more memory [default: 8]

@@ -97,7 +97,6 @@ mod _cuda {
 
     #[pyfunction]
     fn synchronize(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             Ok(match index {
                 Some(index) => cuda::device(index, cuda::synchronize)??,
@@ -403,7 +402,6 @@ mod _cuda {
     impl PyStream {
         #[pymethod]
         fn synchronize(&self, vm: &VirtualMachine) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || Ok(self.0.synchronize()?))
         }
 
@@ -414,13 +412,11 @@ mod _cuda {
 
         #[pymethod]
         fn wait_stream(&self, other: PyRef<PyStream>, vm: &VirtualMachine) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || Ok(self.0.wait_stream(&other.0)?))
         }
 
         #[pymethod]
         fn wait_event(&self, event: PyRef<PyEvent>, vm: &VirtualMachine) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || Ok(self.0.wait_event(&event.0)?))
         }
 
@@ -430,7 +426,6 @@ mod _cuda {
             event: rustpython_vm::function::OptionalArg<PyObjectRef>,
             vm: &VirtualMachine,
         ) -> PyResult {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || match event.into_option().filter(|event| !vm.is_none(event)) {
                 Some(event) => {
                     if let Some(event) = event.downcast_ref::<PyEvent>() {
@@ -481,7 +476,6 @@ mod _cuda {
             stream: rustpython_vm::function::OptionalArg<PyObjectRef>,
             vm: &VirtualMachine,
         ) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || {
                 match stream.into_option().as_ref().and_then(|stream| stream.downcast_ref::<PyStream>()) {
                     Some(stream) => Ok(self.0.record_on(&stream.0)?),
@@ -496,7 +490,6 @@ mod _cuda {
             stream: rustpython_vm::function::OptionalArg<PyObjectRef>,
             vm: &VirtualMachine,
         ) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || {
                 match stream.into_option().as_ref().and_then(|stream| stream.downcast_ref::<PyStream>()) {
                     Some(stream) => Ok(self.0.wait_on(&stream.0)?),
@@ -512,7 +505,6 @@ mod _cuda {
 
         #[pymethod]
         fn synchronize(&self, vm: &VirtualMachine) -> Done<()> {
-            let _place = crate::place::of_script(vm);
             in_python(vm, || Ok(self.0.synchronize()?))
         }
 

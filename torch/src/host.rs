@@ -67,6 +67,39 @@ mod _host {
         Ok(dict.into())
     }
 
+    /// A variable of the environment that CUDA or PyTorch reads.
+    #[pyfunction]
+    fn set_variable(name: String, value: String, vm: &VirtualMachine) -> PyResult<()> {
+        crate::tensor::in_python(vm, || match name.as_str() {
+            "CUDA_LAUNCH_BLOCKING" if todevice::cuda::is_available() => {
+                Ok(todevice::cuda::set_launch_blocking(value != "0")?)
+            }
+            "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF" => {
+                Ok(todevice::cuda::set_allocator_settings(&value)?)
+            }
+            "CUDA_VISIBLE_DEVICES" => Err(crate::fault::raise(
+                "NotImplementedError",
+                "CUDA_VISIBLE_DEVICES cannot be set by the program here: choose the GPUs with --gpu",
+            )),
+            _ => Ok(()),
+        })
+    }
+
+    /// Runs this interpreter on another program, and returns its exit status.
+    #[pyfunction]
+    fn run_self(
+        arguments: rustpython_vm::function::ArgIterable<String>,
+        vm: &VirtualMachine,
+    ) -> PyResult<i32> {
+        let arguments = arguments.iter(vm)?.collect::<PyResult<Vec<String>>>()?;
+        run::flush(vm);
+        let status = std::env::current_exe().and_then(|program| {
+            let gpus = todevice::Machine::current().gpus().to_string();
+            std::process::Command::new(program).args(["--child", "--gpu", &gpus]).args(arguments).status()
+        });
+        status.map(|status| status.code().unwrap_or(1)).map_err(|error| vm.new_os_error(error.to_string()))
+    }
+
     // Files. A program may write to the folder that it was started in, and to temporary ones.
 
     #[pyfunction]

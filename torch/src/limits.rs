@@ -13,6 +13,10 @@ const STACK: usize = 512 << 20;
 
 /// Runs the interpreter on a thread whose stack is large.
 pub fn with_a_large_stack(run: impl FnOnce() -> u8 + Send + 'static) -> u8 {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string().replace('\n', " ");
+        eprintln!("The interpreter of the course failed, not your program: {text}");
+    }));
     let thread = thread::Builder::new().name("python".to_owned()).stack_size(STACK).spawn(run);
     match thread.map(thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
@@ -42,7 +46,7 @@ pub fn in_a_child(line: &CommandLine) -> u8 {
     } else {
         Command::new(program)
     };
-    command.arg("--child").args(["--gpu", &line.gpu]);
+    command.env("RUST_BACKTRACE", "0").arg("--child").args(["--gpu", &line.gpu]);
     if let Some(trace) = &line.trace {
         command.arg("--trace").arg(trace);
     }
@@ -100,6 +104,7 @@ fn pass_on(mut errors: impl BufRead) -> Option<&'static str> {
             None
         };
         match crash {
+            None if text.starts_with("note: run with `RUST_BACKTRACE") => {}
             Some(crash) => reason = reason.or(Some(crash)),
             None => _ = stderr().write_all(&line),
         }

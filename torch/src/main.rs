@@ -27,6 +27,7 @@ mod shared;
 mod tensor;
 mod torch_module;
 mod value;
+mod vision;
 
 use std::process::ExitCode;
 

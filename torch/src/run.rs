@@ -7,7 +7,7 @@ use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::compiler::Mode;
 use rustpython_vm::{AsObject, Interpreter, PyObjectRef, PyResult, Settings, VirtualMachine};
 
-use crate::{cuda, host, math, profiler, python_random, serialize, shared, torch_module};
+use crate::{cuda, host, math, profiler, python_random, serialize, shared, torch_module, vision};
 
 /// Where a program comes from.
 pub enum Program {
@@ -71,6 +71,7 @@ pub fn run(program: &Program, arguments: &[String]) -> u8 {
         profiler::module_def(&builder.ctx),
         python_random::module_def(&builder.ctx),
         serialize::module_def(&builder.ctx),
+        vision::module_def(&builder.ctx),
     ];
     let interpreter = builder.add_native_modules(&modules).add_frozen_modules(library()).build();
     let status = interpreter.enter(|vm| {
@@ -142,7 +143,7 @@ fn exit_status(exception: &PyBaseExceptionRef, vm: &VirtualMachine) -> u8 {
     }
 }
 
-fn flush(vm: &VirtualMachine) {
+pub fn flush(vm: &VirtualMachine) {
     if let Ok(stdout) = vm.sys_module.get_attr("stdout", vm) {
         let _ = vm.call_method(&stdout, "flush", ());
     }

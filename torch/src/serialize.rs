@@ -18,7 +18,6 @@ mod _serialize {
 
     #[pyfunction]
     fn to_bytes(object: PyObjectRef, vm: &VirtualMachine) -> PyResult {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let bytes = serialize::to_bytes(value(&object, vm)?)?;
             Ok(vm.ctx.new_bytes(bytes).into())
@@ -27,7 +26,6 @@ mod _serialize {
 
     #[pyfunction]
     fn from_bytes(data: ArgBytesLike, map_location: PyObjectRef, vm: &VirtualMachine) -> PyResult {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let place = match map_location.downcast_ref::<PyDict>() {
                 Some(dict) => {

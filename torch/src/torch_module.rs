@@ -167,7 +167,6 @@ mod _torch {
         allow_unused: bool,
         vm: &VirtualMachine,
     ) -> PyResult {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let inputs: Option<Vec<Tensor>> = inputs
                 .iter()
@@ -197,7 +196,6 @@ mod _torch {
         backward: PyObjectRef,
         vm: &VirtualMachine,
     ) -> PyResult {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let inputs: Vec<Tensor> = inputs
                 .iter()
@@ -237,7 +235,6 @@ mod _torch {
         decoupled: bool,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let [parameter, grad, step, exp_avg, exp_avg_sq] = tensors_of::<5>(&tensors)?;
             let [lr, beta1, beta2, eps, weight_decay] = numbers_of::<5>(&numbers, vm)?;
@@ -256,7 +253,6 @@ mod _torch {
         maximize: bool,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let [parameter, grad] = tensors_of::<2>(&tensors)?;
             let [lr, momentum, dampening, weight_decay] = numbers_of::<4>(&numbers, vm)?;
@@ -283,7 +279,6 @@ mod _torch {
         found_inf: Object<PyTensor>,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || Ok(interpreter::unscale(&grad.get(), &inv_scale.get(), &found_inf.get())?))
     }
 
@@ -295,7 +290,6 @@ mod _torch {
         interval: u32,
         vm: &VirtualMachine,
     ) -> PyResult<()> {
-        let _place = crate::place::of_script(vm);
         in_python(vm, || {
             let [scale, tracker, found_inf] = tensors_of::<3>(&tensors)?;
             Ok(interpreter::update_scale(&scale, &tracker, &found_inf, [growth, backoff], interval)?)

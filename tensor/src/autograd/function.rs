@@ -4,8 +4,8 @@
 //!
 //! Not here: nodes and their order. Next in the spine: `autograd/graph.rs`.
 
+use crate::place::Place;
 use std::array;
-use std::panic::Location;
 
 use smallvec::SmallVec;
 
@@ -236,7 +236,7 @@ fn recorded<const N: usize>(
     step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor; N],
     Context { mut saved, save_output, .. }: Context<N>,
-    place: &'static Location<'static>,
+    place: Place,
 ) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
         // The function returned its input: the result needs its own handle, or the node would replace the input's
@@ -337,7 +337,7 @@ fn attach(
     step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor],
     saved: SavedList,
-    place: &'static Location<'static>,
+    place: Place,
 ) -> Result<Tensor> {
     let edges = inputs.iter().map(|input| Edge::of(input)).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);

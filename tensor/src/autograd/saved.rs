@@ -10,7 +10,7 @@
 //!
 //! Not here: checkpoints, in `checkpoint.rs`, and the backward pass. Next in the spine: `autograd/engine.rs`.
 
-use std::panic::Location;
+use crate::place::Place;
 use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
@@ -52,7 +52,7 @@ impl SavedTensor {
         SavedTensor { tensor, ..self.clone() }
     }
 
-    pub(super) fn unpack(&self, place: &'static Location<'static>) -> Result<Option<Tensor>> {
+    pub(super) fn unpack(&self, place: Place) -> Result<Option<Tensor>> {
         let Some(tensor) = &self.tensor else { return Ok(None) };
         if tensor.version() != self.version {
             return Err(AutogradError::ModifiedInPlace {
@@ -98,11 +98,14 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
         // The number in `x * 2` is no tensor of the program: PyTorch hides it from hooks. Only the operation and the
         // saved tensor hold it, where the interpreter would hold a tensor of the program twice.
         let is_number = |saved: &SavedTensor| {
-            let is_number = |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
+            let is_number =
+                |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
             saved.made_by.is_none() && saved.tensor.as_ref().is_some_and(is_number)
         };
-        let numbers: SavedList =
-            tensors.iter().map(|saved| if is_number(saved) { saved.clone() } else { SavedTensor::new(None) }).collect();
+        let numbers: SavedList = tensors
+            .iter()
+            .map(|saved| if is_number(saved) { saved.clone() } else { SavedTensor::new(None) })
+            .collect();
         let packed = tensors.iter().map(|saved| match &saved.tensor {
             Some(tensor) if !is_number(saved) => pack(tensor).map(Some),
             _ => Ok(None),

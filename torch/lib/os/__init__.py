@@ -8,12 +8,23 @@ name, sep, linesep, pathsep, curdir, pardir, devnull = "posix", "/", "\n", ":", 
 getcwd, chdir, listdir, remove, unlink = _host.getcwd, _host.chdir, _host.listdir, _host.remove, _host.remove
 environ = _host.environment()
 error = OSError
-_REAL = {"CUBLAS_WORKSPACE_CONFIG"}
 
 
 class _Environment(dict):
-    def __getitem__(self, key):
-        return dict.__getitem__(self, key)
+    """Some variables are settings of the machine."""
+
+    def __setitem__(self, key, value):
+        _host.set_variable(str(key), str(value))
+        dict.__setitem__(self, key, value)
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args, **kwargs):
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
 
     def copy(self):
         return dict(self)

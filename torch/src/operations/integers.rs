@@ -81,7 +81,10 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
             if is_int(x.dtype()) && matches!(exponent, Scalar::Int(value) if value < 0) {
                 return Err(raise("RuntimeError", "Integers to negative integer powers are not allowed."));
             }
-            Ok(x.pow(exponent.to_f64())?)
+            match exponent {
+                Scalar::Int(exponent) if is_int(x.dtype()) => whole_power(x, exponent),
+                exponent => Ok(x.pow(exponent.to_f64())?),
+            }
         }
         Operand::Tensor(exponent)
             if exponent.numel() == 1 && exponent.ndim() == 0 && !exponent.requires_grad() =>
@@ -91,6 +94,28 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
         Operand::Tensor(exponent) => on_host("a power whose exponent is a tensor", x, exponent, |a, b| {
             u32::try_from(b).map_or(0, |b| a.wrapping_pow(b))
         }),
+    }
+}
+
+/// A power of integers, by squares.
+fn whole_power(x: &Tensor, mut exponent: i64) -> Result<Tensor> {
+    let (mut square, mut power) = (x.clone(), None::<Tensor>);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = Some(match power {
+                Some(power) => power.mul(&square)?,
+                None => square.clone(),
+            });
+        }
+        exponent >>= 1;
+        if exponent > 0 {
+            square = square.mul(&square)?;
+        }
+    }
+    match power {
+        Some(power) if power.is_same(x) => Ok(x.copy()?),
+        Some(power) => Ok(power),
+        None => Ok(x.ones_like()?),
     }
 }
 

@@ -144,6 +144,11 @@ fn read(x: &Tensor, index: &PyObject, vm: &VirtualMachine) -> Result<Indexed> {
             dim += 1;
         } else if item.downcast_ref::<PyInt>().is_some() {
             let index = int(item, vm).ok_or_else(|| raise("IndexError", "the index is too large"))?;
+            let size = view.sizes()[dim] as i64;
+            if index < -size || index >= size {
+                let text = format!("index {index} is out of bounds for dimension {dim} with size {size}");
+                return Err(raise("IndexError", text));
+            }
             view = view.select(dim as i64, index)?;
         } else if let Some(tensor) = item.downcast_ref::<PyTensor>() {
             let tensor = tensor.get();

@@ -84,8 +84,9 @@ impl PyTensor {
     }
 }
 
-/// Runs a part of a method that is called from Python.
+/// Runs what Python has called, on behalf of its line.
 pub fn in_python<T>(vm: &VirtualMachine, run: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    let _place = crate::place::of_script(vm);
     run().map_err(|fault| fault.into_exception(vm))
 }
 
