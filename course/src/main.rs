@@ -8,6 +8,7 @@ mod own;
 mod pack;
 mod piece;
 mod provoke;
+mod python;
 mod quiz;
 mod report;
 mod score;
@@ -143,6 +144,12 @@ enum Do {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Run a program of PyTorch on a simulated GPU, or a prompt without one
+    Python {
+        /// The program and its flags, such as train.py --gpu sim:h200 --trace timeline.json
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
     /// Build the book, and serve it at http://127.0.0.1:3000
     Book,
     /// Begin the final assessment, or show how its program uses the GPU, function by function
@@ -224,6 +231,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         Some(Do::Pack { folder, rust, no_player }) => return pack::pack(folder, *rust, *no_player),
         Some(Do::Doctor) => return cargo("doctor", &[""; 0]),
         Some(Do::Verify { flags }) => return cargo("verify", flags),
+        Some(Do::Python { flags }) => return python::python(flags),
         Some(Do::Book) => return cargo("book", &["serve"]),
         Some(Do::Completions { shell }) => {
             let mut text = Vec::new();
@@ -295,6 +303,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
             Do::Explain { .. }
             | Do::Doctor
             | Do::Verify { .. }
+            | Do::Python { .. }
             | Do::Book
             | Do::Pack { .. }
             | Do::Completions { .. },

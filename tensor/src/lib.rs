@@ -114,7 +114,7 @@
 //! | amp | `amp/` |
 //! | data | `data/` |
 //! | parallel | `parallel/` |
-//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `prelude.rs` |
+//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `interpreter.rs`, `prelude.rs` |
 //!
 //! Every fallible call returns [`Result`], operators included. Error messages follow PyTorch's.
 
@@ -123,7 +123,7 @@
 
 pub use todevice_gpu::base::random;
 pub(crate) use todevice_gpu::base::{
-    collective, conv, device, dtype, figure_file, flags, kernel, lock, reading, shape, sort, topology,
+    collective, conv, device, dtype, figure_file, flags, kernel, lock, place, reading, shape, sort, topology,
 };
 pub(crate) use todevice_gpu::contract::{events, libraries, others, races};
 pub use todevice_gpu::host::time;
@@ -141,6 +141,8 @@ pub mod data;
 mod each_case;
 mod error;
 mod gpu;
+#[doc(hidden)]
+pub mod interpreter;
 mod machine;
 mod mismatch;
 pub mod monitor;
@@ -227,6 +229,7 @@ pub use ops::shape::CopyOptions;
 pub use ops::transfer::ToOptions;
 pub use ops::values::NestedData;
 pub use options::AndOptions;
+pub use place::{Place, ScriptLine};
 pub use races::RaceCheck;
 pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};

@@ -3,7 +3,7 @@
 //! If a parameter or buffer stayed behind because its module does not list it, the error names the module and the list.
 //! This takes the tensor's [`Owner`] and a record of recently moved modules.
 
-use std::panic::Location;
+use crate::place::Place;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +37,7 @@ impl Owner {
 /// A call of `.to`, and the moved modules with possibly incomplete lists.
 struct Moved {
     device: Device,
-    place: &'static Location<'static>,
+    place: Place,
     at: u64,
     modules: Vec<Forgetful>,
 }
@@ -105,7 +105,7 @@ fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
     }
 }
 
-pub(crate) fn note_move(device: Device, place: &'static Location<'static>, modules: Vec<Forgetful>) {
+pub(crate) fn note_move(device: Device, place: Place, modules: Vec<Forgetful>) {
     if modules.is_empty() {
         return;
     }

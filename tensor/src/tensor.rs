@@ -10,7 +10,7 @@
 //! Not here: arithmetic and transfers. This is the first of the fourteen files of the spine, which read like a book
 //! (see `lib.rs`). Next in the spine: `ops/transfer.rs`.
 
-use std::panic::Location;
+use crate::place::Place;
 use std::sync::{Arc, Mutex};
 
 use crate::autograd::{self, History, ViewOf};
@@ -43,9 +43,9 @@ struct TensorInner {
     /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that created it.
-    place: &'static Location<'static>,
+    place: Place,
     /// The line that moved it to its device, if it was created elsewhere.
-    moved: Option<&'static Location<'static>>,
+    moved: Option<Place>,
     /// The module parameter or buffer that this tensor is, if any.
     owner: Option<Box<Owner>>,
 }
@@ -142,7 +142,7 @@ impl Tensor {
         self.detached_from(scope::here())
     }
 
-    pub(crate) fn detached_from(&self, place: &'static Location<'static>) -> Tensor {
+    pub(crate) fn detached_from(&self, place: Place) -> Tensor {
         Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout: self.0.layout,
@@ -300,12 +300,12 @@ impl Tensor {
     }
 
     /// The line of the user's program that created this tensor.
-    pub fn place(&self) -> &'static Location<'static> {
+    pub fn place(&self) -> Place {
         self.0.place
     }
 
     /// The line that moved it to its device, if it was created elsewhere.
-    pub fn moved(&self) -> Option<&'static Location<'static>> {
+    pub fn moved(&self) -> Option<Place> {
         self.0.moved
     }
 
@@ -354,7 +354,7 @@ impl Tensor {
     ///
     /// A view made as part of another operation (such as the transposed weight in a layer) keeps the line of its
     /// base: that is the tensor the user knows.
-    pub(crate) fn made_at(mut self, place: &'static Location<'static>) -> Tensor {
+    pub(crate) fn made_at(mut self, place: Place) -> Tensor {
         if self.is_view() && scope::is_part() {
             return self;
         }
@@ -384,6 +384,11 @@ impl Tensor {
             (inner.place, inner.moved) = (origin.place(), Some(scope::here()));
         }
         self
+    }
+
+    /// The number of its handles.
+    pub(crate) fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
     }
 
     /// Whether this is the only handle of the tensor and its memory, which may then be kept or overwritten.

@@ -130,6 +130,21 @@ impl OfThread for TensorContext {
     }
 }
 
+/// Ends a scope when dropped. Scopes end in the reverse order of their beginnings.
+#[must_use]
+pub struct Guard(#[allow(dead_code)] Box<dyn Any>);
+
+impl Guard {
+    pub(crate) fn of(guard: impl Any) -> Guard {
+        Guard(Box::new(guard))
+    }
+
+    /// Lets the scope last as long as the thread, as `torch.set_grad_enabled(False)` does.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct FullContext {
     pub gpu: ThreadContext,

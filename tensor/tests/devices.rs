@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use todevice::GpuError;
+use todevice::Place;
 use todevice::autograd::{self, BackwardOptions};
 use todevice::errors::DataError;
 use todevice::nn::utils::clip_grad_norm_;
@@ -333,7 +334,7 @@ fn to_returns_the_same_tensor_when_nothing_changes_and_a_copy_when_asked() -> Re
         assert_eq!(machine.counters(), before);
         let copy = x.to(ToOptions { device: Some(device), copy: true, ..Default::default() })?;
         assert!(!copy.shares_storage(&x) && copy.device() == device);
-        assert_eq!((x.place().line(), x.moved().map(Location::line)), (moved_at, Some(moved_at)));
+        assert_eq!((x.place().line(), x.moved().map(Place::line)), (moved_at, Some(moved_at)));
         let wide = x.to((Device::Cpu, DType::F64))?;
         assert_eq!((wide.device(), wide.to_vec::<f64>()?), (Device::Cpu, vec![1.5, -2.0]));
         assert!(x.cpu()?.cpu()?.moved().is_some() && x.is_cuda());

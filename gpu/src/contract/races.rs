@@ -1,7 +1,7 @@
 //! The log of the data races that a driver finds.
 
+use crate::base::place::Place;
 use std::collections::HashSet;
-use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -36,7 +36,7 @@ struct RaceLogState {
     check: RaceCheck,
     races: Vec<Race>,
     /// The operations and lines of all races.
-    seen: HashSet<[(&'static str, Option<&'static Location<'static>>); 2]>,
+    seen: HashSet<[(&'static str, Option<Place>); 2]>,
     told: usize,
     /// The first race that the current call found, even if it was found before.
     latest: Option<Race>,

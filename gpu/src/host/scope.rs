@@ -37,7 +37,8 @@ fn current() -> Scope {
 
 /// Names an operation until the guard is dropped, unless it is part of another one.
 #[inline]
-pub fn operation(name: &'static str, place: Place) -> Leave {
+pub fn operation(name: &'static str, place: impl Into<Place>) -> Leave {
+    let place = place.into();
     Scope::enter_after(|outer| Scope {
         // During printing, the user's line is unknown, and `place` is in this crate.
         place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
@@ -57,7 +58,8 @@ pub fn printing(made: Place) -> Leave {
 }
 
 /// Attributes all work to this line until the guard is dropped. A library function passes its caller's line.
-pub fn on_behalf_of(place: Place) -> Leave {
+pub fn on_behalf_of(place: impl Into<Place>) -> Leave {
+    let place = place.into();
     Scope::enter_after(|outer| Scope { place: outer.place.or(Some(place)), ..*outer })
 }
 
@@ -71,8 +73,8 @@ pub fn printed_tensor() -> Option<Place> {
 }
 
 #[inline]
-pub fn place_or(place: Place) -> Place {
-    current_place().unwrap_or(place)
+pub fn place_or(place: impl Into<Place>) -> Place {
+    current_place().unwrap_or_else(|| place.into())
 }
 
 /// The current line, else the caller's.

@@ -2,7 +2,8 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::Location;
+
+use todevice::Place;
 
 thread_local! {
     static FILE: RefCell<String> = const { RefCell::new(String::new()) };
@@ -15,15 +16,21 @@ pub fn set_file(file: &str) {
 }
 
 /// The line, if it is in the student's file.
-pub fn line(place: &Location) -> Option<u32> {
-    let is_own = |file: &String| !file.is_empty() && place.file().starts_with(file.as_str());
-    FILE.with_borrow(is_own).then(|| place.line())
+pub fn line(place: Place) -> Option<u32> {
+    line_in(place.file(), place.line())
+}
+
+fn line_in(path: &str, line: u32) -> Option<u32> {
+    let is_own = |file: &String| !file.is_empty() && path.starts_with(file.as_str());
+    FILE.with_borrow(is_own).then_some(line)
 }
 
 /// Silences panics, and records their line in the student's file.
 #[cfg(not(target_family = "wasm"))]
 pub fn catch_panics() {
-    std::panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
+    std::panic::set_hook(Box::new(|info| {
+        PANICKED_AT.set(info.location().and_then(|at| line_in(at.file(), at.line())))
+    }));
 }
 
 /// The message of a panic, and its line.

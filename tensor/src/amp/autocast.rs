@@ -108,7 +108,14 @@ fn suspend() -> Restore<Suspended> {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> R) -> R {
-    let AutocastOptions { device_type, dtype, enabled, cache_enabled } = options.into();
+    let _left = begin_autocast(options.into());
+    scope()
+}
+
+/// Begins a region, which ends with the guard.
+pub(crate) fn begin_autocast(
+    AutocastOptions { device_type, dtype, enabled, cache_enabled }: AutocastOptions,
+) -> Restore<Autocast> {
     let mut state = Autocast::current();
     let dtype = dtype.unwrap_or(state.casting(device_type).dtype);
     let casting = Casting { enabled: enabled && is_possible(device_type, dtype), dtype };
@@ -121,8 +128,7 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
         state.weights = no_weights();
     }
     state.depth += 1;
-    let _left = state.enter();
-    scope()
+    state.enter()
 }
 
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {

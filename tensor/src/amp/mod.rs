@@ -39,5 +39,5 @@ pub(crate) mod error;
 mod grad_scaler;
 
 pub use autocast::{AutocastOptions, autocast, get_autocast_dtype, is_autocast_enabled};
-pub(crate) use autocast::{Operands, again, anew, without_autocast};
+pub(crate) use autocast::{Operands, again, anew, begin_autocast, without_autocast};
 pub use grad_scaler::{GradScaler, GradScalerOptions};

@@ -1,5 +1,6 @@
 //! Activation checkpointing (`torch.utils.checkpoint`): backward recomputes activations instead of saving them.
 
+use crate::place::Place;
 use std::mem;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -68,7 +69,7 @@ struct Checkpoint {
     /// Saved like a node's tensors: inside another checkpoint, it is not kept.
     input: SavedTensors,
     requires_grad: bool,
-    place: &'static Location<'static>,
+    place: Place,
     lists: Mutex<Lists>,
 }
 
@@ -84,7 +85,7 @@ struct Lists {
 }
 
 impl Checkpoint {
-    fn new(input: &Tensor, place: &'static Location<'static>, again: Again) -> Arc<Checkpoint> {
+    fn new(input: &Tensor, place: Place, again: Again) -> Arc<Checkpoint> {
         Arc::new(Checkpoint {
             again,
             input: SavedTensors::new(SavedList::from_iter([SavedTensor::new(Some(input))])),

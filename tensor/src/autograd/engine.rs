@@ -6,6 +6,7 @@
 //!
 //! Not here: gradients of single operations. This is the end of the spine.
 
+use crate::place::Place;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -220,7 +221,7 @@ impl Walk {
         root: &History,
         seed: Tensor,
         retain_graph: bool,
-        place: &'static Location<'static>,
+        place: Place,
         mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         self.send(root, Some(seed))?;

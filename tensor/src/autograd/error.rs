@@ -1,4 +1,4 @@
-use std::panic::Location;
+use crate::place::Place;
 
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
@@ -55,7 +55,7 @@ pub enum AutogradError {
         output_of: Option<&'static str>,
         version: u64,
         expected: u64,
-        place: &'static Location<'static>,
+        place: Place,
     },
     #[error("a leaf Variable that requires grad is being used in an in-place operation.")]
     LeafInPlace,

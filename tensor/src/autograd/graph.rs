@@ -6,10 +6,10 @@
 //!
 //! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
+use crate::place::Place;
 use std::cell::RefCell;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
-use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -128,7 +128,7 @@ pub(crate) struct Node {
     /// Larger for later operations. A node depends only on earlier ones, so this is a topological order.
     pub(super) sequence: u64,
     /// The recorded call in the user's program.
-    pub(super) place: &'static Location<'static>,
+    pub(super) place: Place,
     /// The stream it was launched on, if it ran on a GPU. Its backward runs there too.
     pub(super) stream: Option<StreamKey>,
 }
@@ -192,7 +192,7 @@ impl Node {
         step: Box<dyn ErasedFunction>,
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
-        place: &'static Location<'static>,
+        place: Place,
         stream: Option<StreamKey>,
     ) -> Arc<Node> {
         let sequence = NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed);

@@ -34,7 +34,9 @@ pub use function::{Context, Function, Saved};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 
+pub use function::{on_gradient, record_foreign};
 pub(crate) use function::{record, record_list};
 pub(crate) use graph::{History, ViewOf};
-pub(crate) use mode::is_recording;
+pub(crate) use mode::{Mode, is_recording};
 pub(crate) use reach::Reach;
+pub use saved::saved_tensors_hooks;

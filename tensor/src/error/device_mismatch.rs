@@ -1,7 +1,7 @@
 //! GPU0001, the golden rule: all operands of an operation must be on one device.
 
+use crate::place::Place;
 use std::fmt::{self, Write};
-use std::panic::Location;
 
 use crate::device::Device;
 
@@ -13,7 +13,7 @@ pub struct DeviceMismatch {
     /// The operation.
     pub operation: &'static str,
     /// The call site of the operation.
-    pub place: &'static Location<'static>,
+    pub place: Place,
     /// The first tensor, and the tensor on another device.
     pub operands: [MismatchedTensor; 2],
     /// The fix, if it is better than the general advice.
@@ -32,9 +32,9 @@ pub struct Unlisted {
     /// The module method that should list it.
     pub list: &'static str,
     /// The line that created it.
-    pub made: &'static Location<'static>,
+    pub made: Place,
     /// The line that moved the modules.
-    pub moved: &'static Location<'static>,
+    pub moved: Place,
     /// The modules.
     pub modules: Vec<Forgetful>,
 }
@@ -60,9 +60,9 @@ pub struct MismatchedTensor {
     /// Its device.
     pub device: Device,
     /// The line that created it.
-    pub made: &'static Location<'static>,
+    pub made: Place,
     /// The line of its last move, if any.
-    pub moved: Option<&'static Location<'static>>,
+    pub moved: Option<Place>,
     /// Whether it is a leaf that requires grad, most likely a parameter.
     pub learned: bool,
 }

@@ -7,6 +7,7 @@
 //! The functions refer to the current device. For another device, call them in its scope: [`cuda::device(1,
 //! cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
 
+use crate::place::Place;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
@@ -195,7 +196,7 @@ pub struct MemoryBlock {
     /// Its state.
     pub state: BlockState,
     /// The line that requested it. `None` if it is free.
-    pub place: Option<&'static Location<'static>>,
+    pub place: Option<Place>,
     /// Whether it is a cuBLAS workspace, which the first matrix product requests for all.
     pub workspace: bool,
 }

@@ -12,6 +12,7 @@ mod sync_debug;
 pub use event::{Event, EventOptions};
 pub use launch_blocking::{launch_blocking, set_launch_blocking};
 pub use memory::*;
+pub(crate) use stream::begin_stream;
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
 pub(crate) use todevice_gpu::contract::driver;
@@ -32,7 +33,7 @@ use crate::error::{GpuError, Result};
 use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
-use crate::thread::{CurrentDevice, Part};
+use crate::thread::{CurrentDevice, Part, Restore};
 use runtime::Cuda;
 
 /// Whether the machine has a usable GPU (`torch.cuda.is_available`).
@@ -75,9 +76,14 @@ pub fn set_device(index: usize) -> Result<()> {
 ///
 /// Returns an error if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
-    check_ordinal(index)?;
-    let _left = CurrentDevice(index).enter();
+    let _left = begin_device(index)?;
     Ok(scope())
+}
+
+/// Makes a device the current one until the guard is dropped.
+pub(crate) fn begin_device(index: usize) -> Result<Restore<CurrentDevice>> {
+    check_ordinal(index)?;
+    Ok(CurrentDevice(index).enter())
 }
 
 /// The name of a device (`torch.cuda.get_device_name`).

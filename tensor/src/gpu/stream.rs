@@ -8,12 +8,12 @@ use std::sync::Arc;
 use super::driver::StreamId;
 use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
-use crate::device::{Device, StreamKey};
+use crate::device::{Device, StreamKey, Streams};
 use crate::error::{GpuError, Result};
 use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
-use crate::thread::{CurrentDevice, Part};
+use crate::thread::{CurrentDevice, Part, Restore};
 
 /// A queue of work on a device (`torch.cuda.Stream`).
 ///
@@ -135,10 +135,15 @@ pub fn current_stream(device: Device) -> Result<Stream> {
 /// Runs `scope` with `stream` and its device as the current ones (`with torch.cuda.stream(stream)`). Work is queued on
 /// the stream, and memory is allocated for it. Both are restored afterwards, even after a panic.
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
-    let here = stream.cuda.machine() == Machine::current().id();
-    let _device = here.then(|| CurrentDevice(stream.id.device).enter());
-    let _stream = HostContext::enter_stream(stream.key());
+    let _left = begin_stream(stream);
     scope()
+}
+
+/// Makes a stream the current one until the guards are dropped.
+pub(crate) fn begin_stream(stream: &Stream) -> (Restore<Streams>, Option<Restore<CurrentDevice>>) {
+    let here = stream.cuda.machine() == Machine::current().id();
+    let device = here.then(|| CurrentDevice(stream.id.device).enter());
+    (HostContext::enter_stream(stream.key()), device)
 }
 
 fn cuda_of(device: Device) -> Result<Arc<Cuda>> {

@@ -9,6 +9,7 @@ mod spec;
 
 use error::MachineError;
 use profile::Recording;
+pub(crate) use profile::begin_range;
 pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
@@ -379,6 +380,12 @@ impl Machine {
             cuda.fetch_spans();
             cuda.record_spans(true);
         }
+    }
+
+    /// Starts a recording, and returns its number.
+    pub(crate) fn start_recording(&self) -> u64 {
+        self.prepare_recording();
+        self.recorder().start(self.clock().now())
     }
 
     pub(crate) fn stop_recording(&self, number: u64) {

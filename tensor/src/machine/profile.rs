@@ -52,12 +52,18 @@ impl Drop for Recording<'_> {
 /// ```
 #[track_caller]
 pub fn record_function<R>(name: &str, scope: impl FnOnce() -> R) -> R {
-    let _range = OpenRange::new(name);
+    let _range = begin_range(name);
     scope()
 }
 
+/// Begins a range, which ends with the guard.
+#[track_caller]
+pub(crate) fn begin_range(name: &str) -> Option<OpenRange> {
+    OpenRange::new(name)
+}
+
 /// A range that ends on drop.
-struct OpenRange {
+pub(crate) struct OpenRange {
     machine: Machine,
     range: Range,
 }

@@ -220,6 +220,27 @@ fn update(
     count_step(step, taken)
 }
 
+/// A step of Adam or AdamW on one parameter, with its state (`torch.optim.adam.adam`). With `decoupled`, the weight decay
+/// is that of AdamW.
+#[doc(hidden)]
+#[track_caller]
+pub fn adam_step(
+    parameter: &Tensor,
+    grad: &Tensor,
+    state: &[Tensor; 3],
+    options: AdamOptions,
+    decoupled: bool,
+) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
+    let [step, exp_avg, exp_avg_sq] = state;
+    check_alike(parameter, [("grad", grad)])?;
+    check_counts(step)?;
+    check_alike(parameter, [("exp_avg", exp_avg), ("exp_avg_sq", exp_avg_sq)])?;
+    let AdamOptions { lr, betas, eps, weight_decay } = options;
+    let decay = if decoupled { [0.0, 1.0 - lr * weight_decay] } else { [weight_decay, 1.0] };
+    update(parameter, grad, state, lr, betas, eps, decay)
+}
+
 /// The state of a parameter in Adam and AdamW (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct AdamState {

@@ -8,12 +8,12 @@ mod optimizer_to;
 mod sgd;
 mod state_dict;
 
-pub use adam::{Adam, AdamOptions, AdamState, AdamW, AdamWOptions};
+pub use adam::{Adam, AdamOptions, AdamState, AdamW, AdamWOptions, adam_step};
 use error::OptimError;
 use groups::{GroupOptions, ParamGroups};
 pub use groups::{LearningRates, ParamGroup};
 pub use optimizer_to::optimizer_to;
-pub use sgd::{SGD, SGDOptions, SGDState};
+pub use sgd::{SGD, SGDOptions, SGDState, sgd_step};
 
 use crate::error::Result;
 use crate::nn::Parameter;

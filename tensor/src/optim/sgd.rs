@@ -131,6 +131,31 @@ pub struct SGD {
     groups: ParamGroups<SGDOptions, 1>,
 }
 
+/// A step of SGD on one parameter (`torch.optim.sgd.sgd`). With momentum, `buffer` is a copy of the gradient in the first
+/// step.
+#[doc(hidden)]
+#[track_caller]
+pub fn sgd_step(
+    parameter: &Tensor,
+    grad: &Tensor,
+    buffer: Option<&Tensor>,
+    is_first: bool,
+    options: SGDOptions,
+) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
+    check_alike(parameter, [("grad", grad)])?;
+    check_alike(parameter, buffer.map(|buffer| ("momentum_buffer", buffer)))?;
+    HostContext::spend(|host| &host.sgd_parameter);
+    let SGDOptions { lr, momentum, dampening, weight_decay, nesterov, maximize } = options;
+    sgd(
+        parameter,
+        grad,
+        buffer,
+        is_first,
+        SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize },
+    )
+}
+
 /// The state of a parameter in SGD (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct SGDState {

@@ -1,6 +1,6 @@
 //! Errors of GPUs, in PyTorch's and CUDA's words.
 
-use std::panic::Location;
+use crate::base::place::Place;
 
 use super::{MeetingError, OutOfMemory, Race};
 use crate::base::device::Device;
@@ -56,9 +56,9 @@ pub enum GpuError {
     })]
     Synchronizing {
         operation: Option<&'static str>,
-        place: Option<&'static Location<'static>>,
+        place: Option<Place>,
         /// The line that created the tensor, if it was being printed. Formatting does not receive the user's line.
-        printed: Option<&'static Location<'static>>,
+        printed: Option<Place>,
     },
     #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
     SyncDebugMode,

@@ -1,7 +1,7 @@
 //! GPU0002: a GPU is out of memory.
 
+use crate::base::place::Place;
 use std::fmt::{self, Write};
-use std::panic::Location;
 
 use crate::base::process::Process;
 
@@ -27,7 +27,7 @@ pub struct OutOfMemory {
     /// In segments of the caching allocator.
     pub reserved: u64,
     pub operation: Option<&'static str>,
-    pub place: &'static Location<'static>,
+    pub place: Place,
     /// The lines that hold the memory, largest first.
     pub holders: Vec<MemoryHolder>,
 }
@@ -35,7 +35,7 @@ pub struct OutOfMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
     /// `None` for the cuBLAS workspace, which the first matrix product allocates on behalf of all.
-    pub place: Option<&'static Location<'static>>,
+    pub place: Option<Place>,
     pub blocks: usize,
     pub bytes: u64,
 }
@@ -75,7 +75,7 @@ impl OutOfMemory {
         let mut table: Vec<_> = largest
             .iter()
             .map(|holder| {
-                let line = |place: &Location| format!("{}:{}", place.file(), place.line());
+                let line = |place: Place| format!("{}:{}", place.file(), place.line());
                 row(holder.place.map_or(WORKSPACE.to_owned(), line), &[*holder])
             })
             .collect();

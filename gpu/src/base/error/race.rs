@@ -1,7 +1,7 @@
 //! GPU0003, a data race: two unordered uses of the same memory, at least one of them a write.
 
+use crate::base::place::Place;
 use std::fmt::{self, Write};
-use std::panic::Location;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Race {
@@ -20,7 +20,7 @@ pub struct Race {
 pub struct RacingOperation {
     /// The operation's name in the program, else the kernel's name.
     pub operation: &'static str,
-    pub place: Option<&'static Location<'static>>,
+    pub place: Option<Place>,
     pub worker: RacingWorker,
     pub access: RacingAccess,
     /// The size of the used range, from its first byte to its last.

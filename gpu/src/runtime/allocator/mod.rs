@@ -22,8 +22,8 @@
 //!
 //! Start with [`Allocator::malloc`] and [`Allocator::free`].
 
+use crate::base::place::Place;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::panic::Location;
 
 use self::settings::Settings;
 use self::snapshot::{BlockInfo, BlockState};
@@ -145,7 +145,7 @@ struct Block {
 #[derive(Clone, Copy)]
 struct Contents {
     requested: u64,
-    place: &'static Location<'static>,
+    place: Place,
     /// The number of events that the freed block waits for. 0 while it is allocated.
     events: u32,
 }
@@ -190,7 +190,7 @@ impl Allocator {
         driver: &dyn DeviceDriver,
         bytes: usize,
         stream: StreamId,
-        place: &'static Location<'static>,
+        place: Place,
     ) -> Result<Allocation, MallocError> {
         if bytes == 0 {
             return Ok(Allocation::NULL);

@@ -1,7 +1,7 @@
 //! The contents of device memory (`torch.cuda.memory_snapshot`): segments, blocks, and their holders.
 
+use crate::base::place::Place;
 use std::fmt;
-use std::panic::Location;
 
 use super::{Allocator, Block, BlockId, Contents, Pool};
 use crate::contract::driver::{DevicePtr, StreamId};
@@ -43,7 +43,7 @@ pub struct BlockInfo {
     /// 0 if it is free.
     pub requested_size: u64,
     /// The line that requested it. `None` if it is free.
-    pub place: Option<&'static Location<'static>>,
+    pub place: Option<Place>,
 }
 
 impl Allocator {

@@ -3,8 +3,8 @@ mod model;
 mod random;
 mod traces;
 
+use crate::base::place::Place;
 use crate::each_case::each_case;
-use std::panic::Location;
 use std::time::Instant;
 
 use self::driver::{CALLS, Call, FakeDriver};
@@ -16,7 +16,7 @@ const STREAM: StreamId = StreamId::default_of(0);
 
 #[track_caller]
 fn malloc(allocator: &mut Allocator, driver: &FakeDriver, bytes: u64) -> Result<Allocation, MallocError> {
-    allocator.malloc(driver, usize::try_from(bytes).unwrap(), STREAM, Location::caller())
+    allocator.malloc(driver, usize::try_from(bytes).unwrap(), STREAM, Place::caller())
 }
 
 /// Allocated, reserved and non-releasable bytes, and the number of segments.
@@ -166,7 +166,7 @@ fn out_of_memory_says_what_was_tried_and_what_is_held_after_the_cache_is_emptied
 fn a_stream_never_gets_memory_of_another() {
     let driver = FakeDriver::default();
     let allocator = &mut Allocator::default();
-    let place = Location::caller();
+    let place = Place::caller();
     let on = |number| StreamId { device: 0, number };
     for number in [1, 0, 2] {
         let block = allocator.malloc(&driver, 4096, on(number), place).unwrap();

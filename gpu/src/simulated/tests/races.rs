@@ -1,6 +1,6 @@
 //! Tests of data races: planted races are found under every seed, and correct programs have none.
 
-use std::panic::Location;
+use crate::base::place::Place;
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -228,7 +228,7 @@ fn a_race_knows_who_raced_for_what() {
 fn racing_lines(rig: &Rig) -> [u32; 2] {
     let (x, y) = (rig.device_floats(COUNT, 0.0), rig.device_floats(COUNT, 0.0));
     let (a, b) = (rig.stream(false), rig.stream(false));
-    let place = Location::caller;
+    let place = Place::caller;
     let (first, second) = (here(), here());
     assert_ne!(first.line(), place().line());
     {
@@ -241,8 +241,8 @@ fn racing_lines(rig: &Rig) -> [u32; 2] {
 }
 
 #[track_caller]
-fn here() -> &'static Location<'static> {
-    Location::caller()
+fn here() -> Place {
+    Place::caller()
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod arguments;
 pub(crate) mod error;
 mod signature;
 
-use std::panic::Location;
+use crate::place::Place;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -103,7 +103,7 @@ impl CompiledKernel {
         shared_mem: usize,
         args: impl KernelArguments<'a>,
     ) -> Result<()> {
-        self.launch_at([grid.into(), block.into()], shared_mem, &args.list(), Location::caller())
+        self.launch_at([grid.into(), block.into()], shared_mem, &args.list(), Place::caller())
     }
 
     fn launch_at(
@@ -111,7 +111,7 @@ impl CompiledKernel {
         [grid, block]: [Dim3; 2],
         shared_mem: usize,
         args: &[KernelArgument<'_>],
-        place: &'static Location<'static>,
+        place: Place,
     ) -> Result<()> {
         let _place = crate::scope::on_behalf_of(place);
         let _scope = enter_uncharged(self.name)?;

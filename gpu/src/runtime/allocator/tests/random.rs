@@ -1,11 +1,10 @@
 //! Random programs against the naive model.
 
-use std::panic::Location;
-
 use proptest::prelude::*;
 
 use super::driver::{CALLS, Call, FakeDriver, launch_failure, out_of_memory};
 use super::model::{Model, Outcome};
+use crate::base::place::Place;
 use crate::contract::driver::StreamId;
 use crate::runtime::allocator::settings::Settings;
 use crate::runtime::allocator::snapshot::BlockState;
@@ -84,7 +83,7 @@ impl Pair {
         match step {
             Step::Malloc { bytes, stream } => {
                 let stream_id = StreamId { device: 0, number: stream };
-                let ours = allocator.malloc(driver, bytes as usize, stream_id, Location::caller());
+                let ours = allocator.malloc(driver, bytes as usize, stream_id, Place::caller());
                 let theirs = model.malloc(model_driver, bytes, stream);
                 let outcome = match &ours {
                     Ok(allocation) => Outcome::Address(allocation.pointer.0),
@@ -234,7 +233,7 @@ proptest! {
             match step {
                 Step::Malloc { bytes, stream } => {
                     let stream = StreamId { device: 0, number: stream };
-                    let block = allocator.malloc(driver, bytes as usize, stream, Location::caller());
+                    let block = allocator.malloc(driver, bytes as usize, stream, Place::caller());
                     live.extend(block.ok().filter(|_| bytes > 0));
                 }
                 Step::Free(which) if !live.is_empty() => {

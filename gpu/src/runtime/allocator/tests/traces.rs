@@ -1,11 +1,11 @@
 //! Replays traces written by the model of PyTorch's allocator (`tests/vectors/allocator_traces_model.json`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::Location;
 
 use serde_json::Value;
 
 use super::driver::FakeDriver;
+use crate::base::place::Place;
 use crate::contract::driver::StreamId;
 use crate::runtime::allocator::settings::Settings;
 use crate::runtime::allocator::{Allocator, MallocError};
@@ -72,7 +72,7 @@ fn run(trace: &Value) {
             "alloc" => {
                 let bytes = usize::try_from(op[2].as_u64().unwrap()).unwrap();
                 let stream = StreamId { device: 0, number: op[3].as_u64().unwrap().try_into().unwrap() };
-                match allocator.malloc(&driver, bytes, stream, Location::caller()) {
+                match allocator.malloc(&driver, bytes, stream, Place::caller()) {
                     Ok(allocation) => {
                         assert!(held.insert(op[1].as_str().unwrap(), allocation).is_none(), "{at}");
                     }

@@ -1,0 +1,37 @@
+//! `cargo course python`: a program of PyTorch on a simulated GPU. `torch/` has the interpreter, which is compiled apart
+//! from the labs, when it is first asked for.
+
+use std::process::Command;
+
+use labs::Stop;
+use labs::stdio::to_stdout;
+
+use crate::workplace::{failed, root};
+
+/// Runs `torch-python` with these flags. Paths in them are those of the caller's folder, which stays the current one.
+pub fn python(flags: &[String]) -> Result<(), Stop> {
+    let manifest = root().join("torch/Cargo.toml");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("torch/target"), Into::into);
+    if !target.join("debug").join(format!("torch-python{}", std::env::consts::EXE_SUFFIX)).exists() {
+        to_stdout("Compiling the interpreter of Python takes about four minutes, once.\n");
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = Command::new(&cargo)
+        .args(["build", "--locked", "--manifest-path"])
+        .arg(&manifest)
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .map_err(|error| failed(format!("cargo: {error}")))?;
+    if !build.success() {
+        return Err(Stop { message: String::new(), exit_code: build.code().unwrap_or(1) as u8 });
+    }
+    let status = Command::new(target.join("debug/torch-python"))
+        .args(flags)
+        .status()
+        .map_err(|error| failed(format!("torch-python: {error}")))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Stop { message: String::new(), exit_code: status.code().unwrap_or(1) as u8 }),
+    }
+}

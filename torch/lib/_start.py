@@ -1,0 +1,57 @@
+"""Runs before every program: refuses modules that are not here, by name, and finds those beside the script."""
+
+import sys
+
+import _host
+
+HERE = sorted(
+    """__future__ abc argparse bisect collections contextlib copy dataclasses datetime enum functools gc heapq io itertools json
+    keyword logging math numbers operator os pathlib pprint random re reprlib socket string struct subprocess sys
+    tempfile textwrap time torch torchvision tqdm types typing warnings weakref""".split()
+)
+
+
+class Finder:
+    """Finds modules beside the script, and names those that are not here."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("_"):
+            return None
+        found = _host.module_source(name) if "." not in name else None
+        if found is not None:
+            return _spec(name, Loader(*found))
+        top = name.split(".")[0]
+        if top in HERE:
+            return None
+        raise ModuleNotFoundError(
+            f"No module named '{name}' here. PyTorch's own modules are here, and of Python's: {', '.join(HERE)}.",
+            name=name,
+        )
+
+
+class Loader:
+    def __init__(self, source, path):
+        self.source, self.path = source, path
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.__file__ = self.path
+        exec(compile(self.source, self.path, "exec"), module.__dict__)
+
+
+def _spec(name, loader):
+    import _frozen_importlib
+
+    return _frozen_importlib.ModuleSpec(name, loader, origin=loader.path)
+
+
+sys.meta_path.append(Finder)
+
+import builtins
+
+import io
+
+builtins.open = io.open

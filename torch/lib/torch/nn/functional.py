@@ -1,0 +1,38 @@
+"""`torch.nn.functional`"""
+
+import _torch
+from _torch import Tensor
+
+from .._missing import module_getattr
+
+for _name in dir(_torch):
+    if _name.startswith("F_"):
+        globals()[_name[2:]] = getattr(_torch, _name)
+del _name
+
+_relu = relu
+
+
+def relu_(input):
+    return input.relu_()
+
+
+def _dim(name, ndim, dim):
+    if dim is None:
+        raise TypeError(f"{name}() missing 1 required positional argument: 'dim'; PyTorch guesses it, which is deprecated")
+    return dim
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return input.softmax(_dim("softmax", input.dim(), dim), dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return input.log_softmax(_dim("log_softmax", input.dim(), dim), dtype=dtype)
+
+
+def smooth_l1_loss(*args, **kwargs):
+    raise AttributeError("torch.nn.functional has no `smooth_l1_loss` here: PyTorch has it, this course does not; `mse_loss` and `l1_loss` exist")
+
+
+__getattr__ = module_getattr("torch.nn.functional", globals())

@@ -1,0 +1,9 @@
+"""`torch.optim`: optimizers."""
+
+from .._missing import module_getattr
+from . import lr_scheduler
+from .adam import Adam, AdamW
+from .optimizer import Optimizer
+from .sgd import SGD
+
+__getattr__ = module_getattr("torch.optim", globals())

@@ -1,0 +1,3 @@
+"""`torch.utils.data.distributed`"""
+
+from .samplers import DistributedSampler

@@ -1,0 +1,110 @@
+//! Functions that create tensors: `torch.zeros`, `torch.tensor`, `x.new_zeros`, …
+
+use todevice::{DType, Scalar, Tensor, TensorOptions};
+
+use super::table;
+use crate::arguments::Arguments;
+use crate::fault::{Result, raise};
+use crate::tensor::lists;
+
+/// Pins a new tensor, if asked.
+fn pinned(a: &Arguments, from: usize, tensor: Tensor) -> Result<Tensor> {
+    Ok(if a.pin_memory(from) { tensor.pin_memory()? } else { tensor })
+}
+
+fn finish(tensor: Tensor, a: &Arguments, from: usize) -> Result<Tensor> {
+    let tensor = pinned(a, from, tensor)?;
+    Ok(if a.bool(from + 4) { tensor.requires_grad_(true)? } else { tensor })
+}
+
+/// The dtype of numbers whose dtype is not given: int64, unless one of them is a float.
+fn of_numbers(options: TensorOptions, numbers: &[Scalar]) -> TensorOptions {
+    let is_float = numbers.iter().any(|number| matches!(number, Scalar::Float(_)));
+    let dtype = options.dtype.unwrap_or(if is_float { DType::F32 } else { DType::I64 });
+    TensorOptions { dtype: Some(dtype), ..options }
+}
+
+fn arange(a: &Arguments, start: Scalar, end: Scalar, step: Scalar, from: usize) -> Result<Tensor> {
+    if step.to_f64() == 0.0 {
+        return Err(raise("RuntimeError", "step must be nonzero"));
+    }
+    let options = of_numbers(a.options(from), &[start, end, step]);
+    Ok(Tensor::arange(start, end, (step, options))?)
+}
+
+fn full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Tensor> {
+    let options = a.options(from);
+    let dtype = options.dtype.unwrap_or(value.dtype());
+    finish(
+        Tensor::full(sizes, (value, TensorOptions { dtype: Some(dtype), requires_grad: false, ..options }))?,
+        a,
+        from,
+    )
+}
+
+fn full_like(a: &Arguments, value: Scalar, from: usize) -> Result<Tensor> {
+    let like = a.t(0);
+    Ok(Tensor::full(like.sizes(), (value, a.options_like(from, &like)))?)
+}
+
+fn new_full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Tensor> {
+    Ok(Tensor::full(sizes, (value, a.options_like(from, &a.t(0))))?)
+}
+
+fn tensor(a: &Arguments, data: usize, from: usize) -> Result<Tensor> {
+    let options = a.options(from);
+    let data = a.any(data).ok_or_else(|| raise("RuntimeError", "Could not infer dtype of NoneType"))?;
+    let tensor = lists::tensor(data, options.dtype, a.vm)?;
+    let given_device = a.device(from + 2);
+    let tensor = match given_device {
+        Some(device) => tensor.to(device)?,
+        None => match data.downcast_ref::<crate::tensor::PyTensor>() {
+            Some(of) => tensor.to(of.get().device())?,
+            None => tensor,
+        },
+    };
+    let tensor = tensor.detach();
+    finish(tensor, a, from)
+}
+
+/// A tensor is taken as it is where nothing changes.
+fn as_tensor(a: &Arguments) -> Result<Tensor> {
+    match a.any(0).and_then(|data| data.downcast_ref::<crate::tensor::PyTensor>()) {
+        Some(tensor) => {
+            let tensor = tensor.get();
+            Ok(tensor.to((a.device(2).unwrap_or(tensor.device()), a.dtype(1).unwrap_or(tensor.dtype())))?)
+        }
+        None => {
+            let data = a.any(0).ok_or_else(|| raise("RuntimeError", "Could not infer dtype of NoneType"))?;
+            let tensor = lists::tensor(data, a.dtype(1), a.vm)?;
+            Ok(tensor.to(a.device(2).unwrap_or_default())?)
+        }
+    }
+}
+
+table! {
+    Function "empty(int[] size, **options)" => |a| finish(Tensor::empty((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
+    Function "zeros(int[] size, **options)" => |a| finish(Tensor::zeros((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
+    Function "ones(int[] size, **options)" => |a| finish(Tensor::ones((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
+    Function "full(int[] size, Scalar fill_value, **options)" => |a| full(a, &a.sizes(0)?, a.scalar(1), 2)?;
+    Function "empty_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::empty((like.sizes(), a.options_like(1, &like)))? };
+    Function "zeros_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::zeros((like.sizes(), a.options_like(1, &like)))? };
+    Function "ones_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::ones((like.sizes(), a.options_like(1, &like)))? };
+    Function "full_like(Tensor input, Scalar fill_value, **options)" => |a| full_like(a, a.scalar(1), 2)?;
+    Method "new_empty(Tensor input, int[] size, **options)" => |a| Tensor::empty((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
+    Method "new_zeros(Tensor input, int[] size, **options)" => |a| Tensor::zeros((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
+    Method "new_ones(Tensor input, int[] size, **options)" => |a| Tensor::ones((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
+    Method "new_full(Tensor input, int[] size, Scalar fill_value, **options)" => |a| new_full(a, &a.sizes(1)?, a.scalar(2), 3)?;
+    Method "new_tensor(Tensor input, any data, **options)" => |a| {
+        let like = a.options_like(2, &a.t(0));
+        let data = a.any(1).ok_or_else(|| raise("RuntimeError", "Could not infer dtype of NoneType"))?;
+        finish(lists::tensor(data, like.dtype, a.vm)?.to(like.device)?.detach(), a, 2)?
+    };
+    Function "tensor(any data, **options)" => |a| tensor(a, 0, 1)?;
+    Function "as_tensor(any data, dtype? dtype=None, Device? device=None)" => |a| as_tensor(a)?;
+    Function "scalar_tensor(Scalar s, **options)" => |a| full(a, &[], a.scalar(0), 1)?;
+    Function "arange(Scalar end, **options)" => |a| finish(arange(a, Scalar::Int(0), a.scalar(0), Scalar::Int(1), 1)?, a, 1)?;
+    Function "arange(Scalar start, Scalar end, Scalar step=1, **options)" => |a| finish(arange(a, a.scalar(0), a.scalar(1), a.scalar(2), 3)?, a, 3)?;
+    Function "linspace(float start, float end, int steps, **options)" => |a| Tensor::linspace(a.float(0), a.float(1), (a.count(2)?, a.options(3)))?;
+    Function "eye(int n, **options)" => |a| Tensor::eye((a.count(0)?, a.options(1)))?;
+}

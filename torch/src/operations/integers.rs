@@ -1,0 +1,191 @@
+//! Operators that `todevice` has no kernel for: `//`, `%`, `&`, `|`, `^`, `~`, `<<` and `>>`, and powers of tensors.
+//!
+//! Truth values are combined by operations that exist. Integers are combined on the host, so on a GPU they are refused.
+
+use todevice::{DType, Operand, Scalar, Tensor};
+
+use crate::fault::{Result, raise};
+use crate::tensor::not_here;
+
+fn is_int(dtype: DType) -> bool {
+    !dtype.is_floating_point() && dtype != DType::Bool
+}
+
+fn tensor(operand: Operand, beside: &Tensor) -> Result<Tensor> {
+    Ok(match operand {
+        Operand::Tensor(tensor) => tensor.clone(),
+        Operand::Scalar(number) => Tensor::full(&[], (number, beside.device()))?,
+    })
+}
+
+fn dtype_with(x: &Tensor, other: Operand) -> Result<DType> {
+    // The sum of nothing: its dtype is that of all arithmetic.
+    Ok(match other {
+        Operand::Tensor(other)
+            if x.ndim() > 0 && other.ndim() == 0 && is_int(x.dtype()) == is_int(other.dtype()) =>
+        {
+            x.dtype()
+        }
+        Operand::Tensor(other)
+            if x.ndim() == 0 && other.ndim() > 0 && is_int(x.dtype()) == is_int(other.dtype()) =>
+        {
+            other.dtype()
+        }
+        Operand::Tensor(other) => x.dtype().promote(other.dtype()),
+        Operand::Scalar(Scalar::Float(_)) if !x.dtype().is_floating_point() => DType::F32,
+        Operand::Scalar(Scalar::Int(_)) if x.dtype() == DType::Bool => DType::I64,
+        Operand::Scalar(_) => x.dtype(),
+    })
+}
+
+fn is_zero(operand: &Operand) -> bool {
+    match operand {
+        Operand::Scalar(number) => number.to_f64() == 0.0,
+        Operand::Tensor(tensor) => {
+            !tensor.is_cuda()
+                && is_int(tensor.dtype())
+                && tensor.numel() > 0
+                && tensor.eq(0i64).and_then(|zero| zero.any()?.item()).is_ok_and(|any| any != 0.0)
+        }
+    }
+}
+
+/// Quotient, rounded down, in f64: exact for integers below 2⁵³.
+fn quotient(x: &Tensor, other: Operand) -> Result<(DType, Tensor, Tensor, Tensor)> {
+    let dtype = dtype_with(x, other)?;
+    if dtype == DType::F64 {
+        return Err(not_here("% and // of float64"));
+    }
+    if is_int(dtype) && is_zero(&other) {
+        return Err(raise("RuntimeError", "ZeroDivisionError"));
+    }
+    let other = tensor(other, x)?.to(DType::F64)?;
+    let x = x.to(DType::F64)?;
+    let quotient = x.div(&other)?.floor()?;
+    Ok((dtype, x, other, quotient))
+}
+
+pub fn floor_divide(x: &Tensor, other: Operand) -> Result<Tensor> {
+    let (dtype, _, _, quotient) = quotient(x, other)?;
+    Ok(quotient.to(dtype)?)
+}
+
+pub fn remainder(x: &Tensor, other: Operand) -> Result<Tensor> {
+    let (dtype, x, other, quotient) = quotient(x, other)?;
+    Ok(x.sub(&quotient.mul(&other)?)?.to(dtype)?)
+}
+
+pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
+    match exponent {
+        Operand::Scalar(exponent) => {
+            if is_int(x.dtype()) && matches!(exponent, Scalar::Int(value) if value < 0) {
+                return Err(raise("RuntimeError", "Integers to negative integer powers are not allowed."));
+            }
+            match exponent {
+                Scalar::Int(exponent) if is_int(x.dtype()) => whole_power(x, exponent),
+                exponent => Ok(x.pow(exponent.to_f64())?),
+            }
+        }
+        Operand::Tensor(exponent)
+            if exponent.numel() == 1 && exponent.ndim() == 0 && !exponent.requires_grad() =>
+        {
+            Ok(x.pow(exponent.item()?)?)
+        }
+        Operand::Tensor(exponent) => on_host("a power whose exponent is a tensor", x, exponent, |a, b| {
+            u32::try_from(b).map_or(0, |b| a.wrapping_pow(b))
+        }),
+    }
+}
+
+/// A power of integers, by squares.
+fn whole_power(x: &Tensor, mut exponent: i64) -> Result<Tensor> {
+    let (mut square, mut power) = (x.clone(), None::<Tensor>);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = Some(match power {
+                Some(power) => power.mul(&square)?,
+                None => square.clone(),
+            });
+        }
+        exponent >>= 1;
+        if exponent > 0 {
+            square = square.mul(&square)?;
+        }
+    }
+    match power {
+        Some(power) if power.is_same(x) => Ok(x.copy()?),
+        Some(power) => Ok(power),
+        None => Ok(x.ones_like()?),
+    }
+}
+
+pub fn and(x: &Tensor, other: Operand) -> Result<Tensor> {
+    bits("&", x, other, |a, b| Ok(a.minimum(b)?), |a, b| a & b)
+}
+
+pub fn or(x: &Tensor, other: Operand) -> Result<Tensor> {
+    bits("|", x, other, |a, b| Ok(a.maximum(b)?), |a, b| a | b)
+}
+
+pub fn xor(x: &Tensor, other: Operand) -> Result<Tensor> {
+    bits("^", x, other, |a, b| Ok(a.ne(b)?), |a, b| a ^ b)
+}
+
+pub fn shift_left(x: &Tensor, other: Operand) -> Result<Tensor> {
+    bits("<<", x, other, |a, _| Ok(a.clone()), |a, b| a.checked_shl(b as u32).unwrap_or(0))
+}
+
+pub fn shift_right(x: &Tensor, other: Operand) -> Result<Tensor> {
+    bits(">>", x, other, |a, _| Ok(a.clone()), |a, b| a >> b.clamp(0, 63))
+}
+
+pub fn not(x: &Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool => Ok(x.logical_not()?),
+        dtype if is_int(dtype) => on_host("~ of integers", x, &Tensor::full(&[], -1i64)?, |a, b| a ^ b),
+        dtype => Err(no_bits("bitwise_not", dtype)),
+    }
+}
+
+fn no_bits(name: &str, dtype: DType) -> crate::fault::Fault {
+    raise("NotImplementedError", format!("\"{name}_cpu\" not implemented for '{}'", dtype.scalar_type()))
+}
+
+fn bits(
+    name: &str,
+    x: &Tensor,
+    other: Operand,
+    of_bools: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    of_ints: fn(i64, i64) -> i64,
+) -> Result<Tensor> {
+    let other = tensor(other, x)?;
+    let dtype = dtype_with(x, Operand::Tensor(&other))?;
+    if dtype.is_floating_point() {
+        let name = match name {
+            "&" => "bitwise_and",
+            "|" => "bitwise_or",
+            "^" => "bitwise_xor",
+            "<<" => "lshift",
+            _ => "rshift",
+        };
+        return Err(no_bits(name, dtype));
+    }
+    match dtype {
+        DType::Bool => of_bools(x, &other),
+        _ => Ok(on_host(&format!("{name} of integers"), x, &other, of_ints)?.to(dtype)?),
+    }
+}
+
+/// Computes with integers on the host. The host has no kernel for it, and a GPU would have to wait for the host.
+fn on_host(what: &str, x: &Tensor, other: &Tensor, of: fn(i64, i64) -> i64) -> Result<Tensor> {
+    if x.is_cuda() || other.is_cuda() || x.dtype().is_floating_point() || other.dtype().is_floating_point() {
+        return Err(not_here(&format!("{what} on {}", if x.is_cuda() { "a GPU" } else { "these tensors" })));
+    }
+    let dtype = dtype_with(x, Operand::Tensor(other))?;
+    let sum = x.to(DType::I64)?.add(&other.to(DType::I64)?)?; // its sizes are those of the result
+    let sizes: Vec<i64> = sum.sizes().iter().map(|size| *size as i64).collect();
+    let of_size = |tensor: &Tensor| tensor.to(DType::I64)?.expand(&sizes)?.to_vec::<i64>();
+    let (a, b) = (of_size(x)?, of_size(other)?);
+    let result: Vec<i64> = a.into_iter().zip(b).map(|(a, b)| of(a, b)).collect();
+    Ok(Tensor::from_slice(&result, sum.sizes())?.to(dtype)?)
+}

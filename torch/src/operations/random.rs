@@ -1,0 +1,83 @@
+//! Random numbers.
+
+use todevice::{DType, RandomOptions, Tensor, TensorOptions};
+
+use super::table;
+use crate::arguments::Arguments;
+use crate::fault::{Result, raise};
+use crate::tensor::not_here;
+
+fn with<'g>(a: &'g Arguments, generator: usize, options: TensorOptions) -> RandomOptions<'g> {
+    RandomOptions { generator: a.generator(generator), ..options.into() }
+}
+
+fn finish(x: Tensor, a: &Arguments, from: usize) -> Result<Tensor> {
+    let x = if a.pin_memory(from) { x.pin_memory()? } else { x };
+    Ok(if a.bool(from + 4) { x.requires_grad_(true)? } else { x })
+}
+
+fn plain(options: TensorOptions) -> TensorOptions {
+    TensorOptions { requires_grad: false, ..options }
+}
+
+fn randint(a: &Arguments, low: i64, high: i64, sizes: usize) -> Result<Tensor> {
+    let options = plain(a.options(sizes + 2));
+    let options = TensorOptions { dtype: Some(options.dtype.unwrap_or(DType::I64)), ..options };
+    finish(Tensor::randint(low, high, (&a.sizes(sizes)?[..], with(a, sizes + 1, options)))?, a, sizes + 2)
+}
+
+/// `x · std + mean`, from standard normal numbers, as PyTorch computes it for tensors.
+fn normal(a: &Arguments) -> Result<Tensor> {
+    let x = Tensor::empty((&a.sizes(2)?[..], plain(a.options(4))))?;
+    Ok(x.normal_(a.float(0), a.float(1), a.generator(3))?)
+}
+
+fn like(a: &Arguments, of: fn(&[usize], RandomOptions) -> todevice::Result<Tensor>) -> Result<Tensor> {
+    let x = a.t(0);
+    finish(of(x.sizes(), plain(a.options_like(1, &x)).into())?, a, 1)
+}
+
+/// Draws indices by the weights of a distribution, one after the other as PyTorch does for one draw without
+/// replacement: the largest of `weight / exponential`.
+fn multinomial(_: &Arguments) -> Result<Tensor> {
+    Err(not_here("torch.multinomial"))
+}
+
+table! {
+    Function "rand(int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| finish(Tensor::rand((&a.sizes(0)?[..], with(a, 1, plain(a.options(2)))))?, a, 2)?;
+    Function "randn(int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| finish(Tensor::randn((&a.sizes(0)?[..], with(a, 1, plain(a.options(2)))))?, a, 2)?;
+    Function "randint(int high, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| randint(a, 0, a.int(0), 1)?;
+    Function "randint(int low, int high, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| randint(a, a.int(0), a.int(1), 2)?;
+    Function "randperm(int n, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| {
+            let n = a.count(0)?;
+            let order = match a.generator(1) {
+                Some(generator) => Tensor::randperm((n, generator))?,
+                None => Tensor::randperm(n)?,
+            };
+            if a.device(4).is_some_and(|device| device.is_cuda()) {
+                return Err(not_here("torch.randperm on a GPU"));
+            }
+            order.to(a.dtype(2).unwrap_or(DType::I64))?
+        };
+    Function "normal(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| normal(a)?;
+    Function "rand_like(Tensor input, **options)" => |a| like(a, |sizes, options| Tensor::rand((sizes, options)))?;
+    Function "randn_like(Tensor input, **options)" => |a| like(a, |sizes, options| Tensor::randn((sizes, options)))?;
+    Both "bernoulli(Tensor input, *, Generator? generator=None)" => |a| a.t(0).bernoulli(a.generator(1))?;
+    Both "multinomial(Tensor input, int num_samples, bool replacement=False)" => |a| multinomial(a)?;
+    Method "uniform_(Tensor input, float from=0, float to=1, *, Generator? generator=None)" => |a| {
+        if a.float(1) > a.float(2) {
+            return Err(raise("RuntimeError", format!("uniform_ expects to return a [from, to) range, but found from={} > to={}", a.float(1), a.float(2))));
+        }
+        a.t(0).uniform_(a.float(1), a.float(2), a.generator(3))?
+    };
+    Method "normal_(Tensor input, float mean=0, float std=1, *, Generator? generator=None)" => |a| a.t(0).normal_(a.float(1), a.float(2), a.generator(3))?;
+    Method "random_(Tensor input, *, Generator? generator=None)" => |a| a.t(0).random_(a.generator(1))?;
+    Method "random_(Tensor input, int from, int to, *, Generator? generator=None)" => |a| a.t(0).random_from_to_(a.int(1), a.int(2), a.generator(3))?;
+    Method "random_(Tensor input, int to, *, Generator? generator=None)" => |a| a.t(0).random_from_to_(0, a.int(1), a.generator(2))?;
+}

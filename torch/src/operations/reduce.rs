@@ -1,0 +1,122 @@
+//! Operations that combine elements: sums, means, extremes.
+
+use todevice::{DType, Tensor};
+
+use super::table;
+use crate::arguments::Arguments;
+use crate::fault::{Result, raise};
+use crate::value::Value;
+
+fn cast(x: Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    Ok(match dtype {
+        Some(dtype) => x.to(dtype)?,
+        None => x,
+    })
+}
+
+/// All dimensions where none is given, as in `x.sum(dim=())`.
+fn dims(a: &Arguments, i: usize, x: &Tensor) -> Vec<i64> {
+    match a.ints(i) {
+        [] => (0..x.ndim() as i64).collect(),
+        dims => dims.to_vec(),
+    }
+}
+
+fn along(a: &Arguments, of: fn(&Tensor, &[i64], bool) -> todevice::Result<Tensor>) -> Result<Tensor> {
+    let x = cast(a.t(0), a.dtype(3))?;
+    Ok(of(&x, &dims(a, 1, &x), a.bool(2))?)
+}
+
+fn deviation(
+    a: &Arguments,
+    of: fn(&Tensor, &[i64], usize, bool) -> todevice::Result<Tensor>,
+) -> Result<Tensor> {
+    let x = a.t(0);
+    let correction = if a.is_none(2) { 1 } else { a.int(2).max(0) as usize };
+    Ok(of(&x, &dims(a, 1, &x), correction, a.bool(3))?)
+}
+
+fn arg(a: &Arguments, of: fn(&Tensor, Option<i64>, bool) -> todevice::Result<Tensor>) -> Result<Tensor> {
+    Ok(of(&a.t(0), a.opt_int(1), a.bool(2))?)
+}
+
+/// Whether elements along a dimension are true: an extreme of truth values.
+fn truth(a: &Arguments, all: bool) -> Result<Tensor> {
+    let x = a.t(0);
+    let x = if x.dtype() == DType::Bool { x } else { x.ne(0i64)? };
+    let x = x.to(DType::U8)?;
+    let dims = dims(a, 1, &x);
+    Ok(if all { x.amin(&dims, a.bool(2))? } else { x.amax(&dims, a.bool(2))? }.to(DType::Bool)?)
+}
+
+fn norm(a: &Arguments) -> Result<Tensor> {
+    let x = a.t(0);
+    let p = match a.arg(1) {
+        crate::arguments::Arg::Any(object) => match crate::arguments::scalar(object, a.vm)? {
+            Some(crate::arguments::Arg::Int(value)) => value as f64,
+            Some(crate::arguments::Arg::Float(value)) => value,
+            _ if object.str(a.vm)?.to_string() == "fro" => 2.0,
+            _ => return Err(raise("RuntimeError", "norm(): p must be a number or 'fro'")),
+        },
+        _ => 2.0,
+    };
+    let dims = a.ints(2).to_vec();
+    let all = dims.is_empty();
+    let sum = |x: Tensor| if all { x.sum() } else { x.sum_dims(&dims, a.bool(3)) };
+    Ok(match p {
+        2.0 if all => x.norm()?,
+        2.0 => sum(x.square()?)?.sqrt()?,
+        1.0 => sum(x.abs()?)?,
+        f64::INFINITY if all => x.abs()?.max()?,
+        f64::INFINITY => x.abs()?.amax(&dims, a.bool(3))?,
+        0.0 => sum(x.ne(0.0)?.to(x.dtype())?)?,
+        p => sum(x.abs()?.pow(p)?)?.pow(1.0 / p)?,
+    })
+}
+
+fn named(name: &'static str, (values, indices): (Tensor, Tensor)) -> Value {
+    Value::Named(name, vec![values, indices])
+}
+
+table! {
+    Both "sum(Tensor input, *, dtype? dtype=None)" => |a| cast(a.t(0), a.dtype(1))?.sum()?;
+    Both "sum(Tensor input, int[]? dim, bool keepdim=False, *, dtype? dtype=None)" => |a| along(a, Tensor::sum_dims)?;
+    Both "mean(Tensor input, *, dtype? dtype=None)" => |a| cast(a.t(0), a.dtype(1))?.mean()?;
+    Both "mean(Tensor input, int[]? dim, bool keepdim=False, *, dtype? dtype=None)" => |a| along(a, Tensor::mean_dims)?;
+    Both "var(Tensor input, int[]? dim=None, *, int? correction=1, bool keepdim=False)" => |a| deviation(a, Tensor::var)?;
+    Both "var(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False)" => |a| deviation(a, Tensor::var)?;
+    Both "var(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.var(&dims(a, 2 - 1, &x), usize::from(a.bool(1)), false)? };
+    Both "std(Tensor input, int[]? dim=None, *, int? correction=1, bool keepdim=False)" => |a| deviation(a, Tensor::std)?;
+    Both "std(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False)" => |a| deviation(a, Tensor::std)?;
+    Both "std(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.std(&dims(a, 2 - 1, &x), usize::from(a.bool(1)), false)? };
+    Both "norm(Tensor input, any? p=None, int[]? dim=None, bool keepdim=False)" => |a| norm(a)?;
+    Both "max(Tensor input)" => |a| a.t(0).max()?;
+    Both "max(Tensor input, int dim, bool keepdim=False)" => |a| named("max", a.t(0).max_dim(a.int(1), a.bool(2))?);
+    Both "max(Tensor input, Tensor other)" => |a| a.t(0).maximum(&a.t(1))?;
+    Both "min(Tensor input)" => |a| a.t(0).min()?;
+    Both "min(Tensor input, int dim, bool keepdim=False)" => |a| named("min", a.t(0).min_dim(a.int(1), a.bool(2))?);
+    Both "min(Tensor input, Tensor other)" => |a| a.t(0).minimum(&a.t(1))?;
+    Both "amax(Tensor input, int[] dim=(), bool keepdim=False)" => |a| a.t(0).amax(a.ints(1), a.bool(2))?;
+    Both "amin(Tensor input, int[] dim=(), bool keepdim=False)" => |a| a.t(0).amin(a.ints(1), a.bool(2))?;
+    Both "argmax(Tensor input, int? dim=None, bool keepdim=False)" => |a| arg(a, |x, dim, keep| x.argmax(dim, keep))?;
+    Both "argmin(Tensor input, int? dim=None, bool keepdim=False)" => |a| arg(a, |x, dim, keep| x.argmin(dim, keep))?;
+    Both "all(Tensor input)" => |a| a.t(0).all()?;
+    Both "any(Tensor input)" => |a| a.t(0).any()?;
+    Both "all(Tensor input, int[]? dim=None, bool keepdim=False)" => |a| truth(a, true)?;
+    Both "any(Tensor input, int[]? dim=None, bool keepdim=False)" => |a| truth(a, false)?;
+    Both "cumsum(Tensor input, int dim, *, dtype? dtype=None)" => |a| cast(a.t(0), a.dtype(2))?.cumsum(a.int(1))?;
+    Both "softmax(Tensor input, int dim, dtype? dtype=None)" => |a| cast(a.t(0), a.dtype(2))?.softmax(a.int(1))?;
+    Both "log_softmax(Tensor input, int dim, dtype? dtype=None)" => |a| cast(a.t(0), a.dtype(2))?.log_softmax(a.int(1))?;
+    Both "logsumexp(Tensor input, int dim, bool keepdim=False)" => |a| {
+        let (x, dim) = (a.t(0), a.int(1));
+        let most = x.amax(&[dim], true)?.detach();
+        let sum = x.sub(&most)?.exp()?.sum_dims(&[dim], true)?.log()?.add(&most)?;
+        if a.bool(2) { sum } else { sum.squeeze(dim)? }
+    };
+    Both "matmul(Tensor input, Tensor other)" => |a| a.t(0).matmul(&a.t(1))?;
+    Both "mm(Tensor input, Tensor mat2)" => |a| a.t(0).mm(&a.t(1))?;
+    Both "bmm(Tensor input, Tensor mat2)" => |a| a.t(0).bmm(&a.t(1))?;
+    Both "mv(Tensor input, Tensor vec)" => |a| a.t(0).matmul(&a.t(1))?;
+    Both "dot(Tensor input, Tensor tensor)" => |a| a.t(0).matmul(&a.t(1))?;
+    Both "outer(Tensor input, Tensor vec2)" => |a| a.t(0).unsqueeze(1)?.mul(&a.t(1))?;
+}

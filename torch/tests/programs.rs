@@ -1,0 +1,104 @@
+//! Programs of PyTorch, run by the interpreter. What they print on a machine without a GPU is what PyTorch printed
+//! there (`record.py`), apart from lines that are marked as measured.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+fn run(gpu: &str, program: &Path, seconds: u32) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_torch-python"))
+        .args(["--gpu", gpu, "--seconds", &seconds.to_string()])
+        .arg(program)
+        .current_dir(program.parent().expect("it is in a folder"))
+        .output()
+        .expect("the interpreter starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).expect("the folder exists").flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "py")).collect();
+    files.sort();
+    files
+}
+
+fn name(program: &Path) -> String {
+    program.file_stem().expect("it has a name").to_string_lossy().into_owned()
+}
+
+/// Programs that do not run, and the reason.
+const LEFT_OUT: [(&str, &str, &str); 3] = [
+    ("none", "lab_10", "its ranks are processes that talk through sockets"),
+    ("sim:t4", "lab_10", "its ranks are processes that talk through sockets"),
+    ("sim:t4", "lab_04", "it empties the workspaces of cuBLAS by a private function"),
+];
+
+fn is_left_out(gpu: &str, program: &str) -> bool {
+    LEFT_OUT.iter().any(|(on, left_out, _)| *on == gpu && *left_out == program)
+}
+
+fn compare_with_pytorch(folder: &Path) {
+    let mut wrong = Vec::new();
+    for program in programs(folder) {
+        let name = name(&program);
+        if is_left_out("none", &name) {
+            continue;
+        }
+        let expected = here().join("expected").join(format!("{name}.txt"));
+        let expected = std::fs::read_to_string(&expected)
+            .unwrap_or_else(|error| panic!("{}: {error}: run record.py", expected.display()));
+        let output = run("none", &program, 200);
+        let printed: String = text(&output.stdout)
+            .lines()
+            .filter(|line| !line.contains("(measured)"))
+            .fold(String::new(), |all, line| all + line + "\n");
+        if !output.status.success() {
+            wrong.push(format!("{name}: {}", text(&output.stderr)));
+        } else if printed != expected {
+            let pairs = expected.lines().zip(printed.lines());
+            let first = pairs.into_iter().find(|(expected, printed)| expected != printed);
+            wrong.push(format!("{name}: PyTorch's line, and ours: {first:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn runs_on(gpu: &str, folder: &Path) {
+    let mut wrong = Vec::new();
+    for program in programs(folder) {
+        if is_left_out(gpu, &name(&program)) {
+            continue;
+        }
+        let output = run(gpu, &program, 200);
+        if !output.status.success() {
+            wrong.push(format!("{}: {}", name(&program), text(&output.stderr)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn programs_of_the_labs_print_without_a_gpu_what_pytorch_prints() {
+    compare_with_pytorch(&here().join("../../labs/python"));
+}
+
+#[test]
+fn programs_of_the_labs_run_on_a_simulated_gpu() {
+    runs_on("sim:t4", &here().join("../../labs/python"));
+}
+
+#[test]
+fn other_programs_print_without_a_gpu_what_pytorch_prints() {
+    compare_with_pytorch(&here().join("programs"));
+}
+
+#[test]
+fn other_programs_run_on_a_simulated_gpu() {
+    runs_on("sim:t4", &here().join("programs"));
+}
