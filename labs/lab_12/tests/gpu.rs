@@ -59,6 +59,20 @@ fn memory_is_the_cards_and_ends_where_it_ends() {
     let total = T4.memory.value as u64;
     assert_eq!(output(figures), format!("{total} {} 0\n1 1 Tesla T4 (emulated)\n", 4 << 20));
 
+    // More than the emulator holds: nothing is kept, and the wrong sizes of a reader are no panic.
+    let refused = r#"
+    size_t before, free, total;
+    float *more;
+    cudaMemGetInfo(&before, &total);
+    printf("%d ", cudaMalloc(&more, 1 << 30));
+    printf("%d ", cudaMallocManaged(&more, 1 << 30));
+    printf("%d ", cudaMallocHost(&more, -1));
+    printf("%d ", cudaMalloc(&more, -1));
+    cudaMemGetInfo(&free, &total);
+    printf("%d\n", before == free);"#;
+    let refused = lab_12::run("my.cu", &program(refused), &|_| None, Wanted::default()).output;
+    assert!(refused.starts_with("2 2 2 2 1\n"), "{refused}");
+
     // 20 GiB fit on an H200 only, and more than the emulator holds on no computer.
     let large = "float *all; printf(\"%d\\n\", cudaMalloc(&all, 20ull << 30));";
     let run =
@@ -215,4 +229,30 @@ fn every_card_runs_the_default_program() {
         assert_eq!(response.code, 0, "{}: {}", card.name, response.output);
     }
     assert_eq!(card::DEFAULT.name, T4.name);
+}
+
+/// Each argument of each CUDA call in a program is replaced by values that readers pass by mistake.
+#[test]
+fn wrong_arguments_are_no_panic() {
+    let text = include_str!("../../../kernels/emulator/tests/programs/timed.cu");
+    let (mut mutants, mut ran) = (Vec::new(), 0);
+    for (start, _) in text.match_indices("(").filter(|(at, _)| {
+        let name = text[..*at].rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        name.starts_with("cuda")
+    }) {
+        let end = start + text[start..].find(';').expect("a statement");
+        let arguments = text[start + 1..end].rsplit_once(')').map_or("", |(inner, _)| inner);
+        let mut at = start + 1;
+        for argument in arguments.split(',') {
+            for value in ["0", "-1", "1", "bytes + 4", "1ull << 63", "&two", "x", "stop", "(cudaEvent_t)7"] {
+                mutants.push(format!("{}{value}{}", &text[..at], &text[at + argument.len()..]));
+            }
+            at += argument.len() + 1;
+        }
+    }
+    for mutant in &mutants {
+        let response = lab_12::run("my.cu", mutant, &|_| None, Wanted::default());
+        ran += usize::from(response.errors.is_empty());
+    }
+    assert!(ran > 50 && mutants.len() > 200, "{ran} of {}", mutants.len());
 }

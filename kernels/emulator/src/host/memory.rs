@@ -42,21 +42,27 @@ impl Host<'_> {
             self.store(machine, pointer, &[0; 8], name, span)?;
             return Ok(0);
         }
-        let answer = match owner {
-            Owner::Pinned => self.device.malloc_host(size),
-            _ => self.device.malloc(size),
+        // Page-locked memory is the computer's, and only the emulator limits it.
+        let (is_pinned, fits) = (owner == Owner::Pinned, machine.heap.fits(size));
+        let answer = match is_pinned {
+            false => self.device.malloc(size),
+            true if fits => self.device.malloc_host(size),
+            true => Ok(0),
         };
         let on_device = match answer {
             Ok(on_device) => on_device,
             Err(code) => return Ok(self.failed(code, name)),
         };
         let Some(at) = machine.heap.allocate(size, owner, name, span) else {
-            let note = format!(
-                "the GPU has memory for {}, but the emulator holds {} MiB at most",
-                crate::run::amounts::bytes(size),
-                MOST_MEMORY >> 20
-            );
-            self.misuse(machine, span, errors::report(2, name), vec![note]);
+            let mut notes = vec![format!("the emulator holds {} MiB at most", MOST_MEMORY >> 20)];
+            if !is_pinned {
+                let size = crate::run::amounts::bytes(size);
+                notes = vec![format!("the GPU has memory for {size}, but {}", notes[0])];
+                if let Err(code) = self.device.free(on_device) {
+                    return Ok(self.failed(code, name));
+                }
+            }
+            self.misuse(machine, span, errors::report(2, name), notes);
             return Ok(self.error(2));
         };
         if let Some(allocation) = machine.heap.allocations.last_mut() {
@@ -74,15 +80,10 @@ impl Host<'_> {
         name: &'static str,
         span: Span,
     ) -> u64 {
-        let Some(number) = machine.heap.at(at).filter(|_| at != 0) else {
-            let code = self.release(machine, at, owners, name, span);
-            return self.error(code as u32);
-        };
+        let known = machine.heap.at(at);
         let code = self.release(machine, at, owners, name, span);
-        if code != 0 {
-            return self.error(code as u32);
-        }
-        let known = &machine.heap.allocations[number];
+        let Some(known) = known.filter(|_| at != 0 && code == 0) else { return self.error(code as u32) };
+        let known = &machine.heap.allocations[known];
         let freed = match known.owner {
             Owner::Pinned => self.device.free_host(known.on_device),
             _ => self.device.free(known.on_device),

@@ -64,10 +64,20 @@ pub struct Scaled {
     pub row: Row,
     pub kind: IndexKind,
     pub scale: u32,
+    /// An index of this many bits, times the scale, is below [`Scaled::MOST`]. `None` if the scale is too large.
+    pub bits: Option<u8>,
 }
 
 impl Scaled {
-    pub const NONE: Scaled = Scaled { row: NO_ROW, kind: IndexKind::None, scale: 0 };
+    /// The upper bound of the terms of an address, so that their sum fits 32 bits.
+    pub const MOST: u32 = 1 << 29;
+    pub const NONE: Scaled = Scaled { row: NO_ROW, kind: IndexKind::None, scale: 0, bits: Some(29) };
+
+    pub fn new(row: Row, kind: IndexKind, scale: u32) -> Scaled {
+        let of_scale = u32::BITS - scale.saturating_sub(1).leading_zeros();
+        let bits = Scaled::MOST.trailing_zeros().checked_sub(of_scale).map(|bits| bits as u8);
+        Scaled { row, kind, scale, bits }
+    }
 }
 
 /// base + first + second + offset. The second index, of a matrix, is present only if the first is.

@@ -93,7 +93,7 @@ impl Lower<'_> {
         };
         let row = self.row(&index)?;
         let Ok(scale) = u32::try_from(size) else { return self.error("these elements are too large") };
-        let by = Scaled { row, kind, scale };
+        let by = Scaled::new(row, kind, scale);
         let index = match memory.index {
             None => Index { first: by, second: None },
             Some(index) => Index { second: Some(by), ..index },

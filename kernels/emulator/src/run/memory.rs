@@ -71,6 +71,18 @@ pub struct Heap {
 }
 
 impl Heap {
+    /// The range of the next allocation, if there is room for it.
+    fn place(&self, size: u64) -> Option<(u64, u64)> {
+        // A gap of at least 256 bytes, so that addresses just past an allocation are not in another.
+        let offset = (self.used + 256).next_multiple_of(256);
+        let end = offset.checked_add(size).filter(|end| *end <= MOST_MEMORY)?;
+        Some((offset, end))
+    }
+
+    pub fn fits(&self, size: u64) -> bool {
+        self.place(size).is_some()
+    }
+
     pub fn allocate(
         &mut self,
         size: u64,
@@ -78,9 +90,7 @@ impl Heap {
         name: &str,
         span: crate::source::Span,
     ) -> Option<u64> {
-        // A gap of at least 256 bytes, so that addresses just past an allocation are not in another.
-        let offset = (self.used + 256).next_multiple_of(256);
-        let end = offset.checked_add(size).filter(|end| *end <= MOST_MEMORY)?;
+        let (offset, end) = self.place(size)?;
         self.space.resize(end as usize + 256);
         self.used = end;
         let state = ALLOCATED

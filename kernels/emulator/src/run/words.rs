@@ -19,8 +19,7 @@ pub struct Stretch {
 const FIRST_REACH: u32 = 1024;
 /// Lanes further apart are mostly checked one by one.
 const FAR: u32 = 16 * 1024;
-/// The upper bound of the terms of an offset, so that their sum fits 32 bits.
-const MOST: u64 = 1 << 29;
+const MOST: u64 = Scaled::MOST as u64;
 
 /// The words that a warp accesses, as offsets into the heap or into shared memory. Inactive lanes have the offset of an
 /// active one.
@@ -183,13 +182,8 @@ const ZERO: [i32; LANES] = [0; LANES];
 impl Sum {
     #[inline(always)]
     fn add(&mut self, i: usize, index: &Scaled) -> Option<()> {
-        let scale = index.scale.max(1);
-        if u64::from(scale) >= MOST {
-            return None;
-        }
-        self.scales[i] = scale as i32;
-        // Below MOST / scale, rounded down to a power of two.
-        let bits = MOST.trailing_zeros() - (32 - (scale - 1).leading_zeros());
+        let bits = u32::from(index.bits?);
+        self.scales[i] = index.scale as i32;
         let is_signed = index.kind != IndexKind::U32;
         self.least[i] = i32::from(is_signed) << bits;
         self.excess[i] = !0 << (bits + u32::from(is_signed));
