@@ -10,7 +10,7 @@
 //! | [`MemoryHistory`] | the layout of a GPU's memory over time, change by change |
 //! | [`Filling`] | how much of a GPU's memory each owner holds over time |
 //! | [`placement::picture`] | which tensor is in which memory |
-//! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`] | one idea of a chapter each |
+//! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`], [`memory_formats::picture`] | one idea of a chapter each |
 //! | [`moments::picture`] | a reader's results from all chapters |
 //! | [`chart`] | numbers |
 //!
@@ -27,6 +27,7 @@ mod drawing;
 mod filling;
 pub mod ladder;
 pub mod link;
+pub mod memory_formats;
 mod memory_map;
 pub mod moments;
 pub mod orders;

@@ -1,4 +1,5 @@
-"""Lab 07 in PyTorch: cuDNN's choice of an algorithm, its search for the fastest, the same bits every time, and TF32."""
+"""Lab 07 in PyTorch: cuDNN's choice of an algorithm, its search for the fastest, the same bits every time, TF32,
+and the memory format of images."""
 
 import math
 import os
@@ -33,6 +34,7 @@ def main():
         memory_to_work_in()
     the_same_bits()
     ten_bits()
+    channels_last()
 
 
 def four_questions():
@@ -380,6 +382,23 @@ def ten_bits():
     # ANCHOR_END: conv_tf32
     for name, y, took in results:
         print(f"{name}: an error of {error(y, exact):.1f}, {1e6 * took:.1f} µs (measured)")
+
+
+def channels_last():
+    # ANCHOR: formats
+    # 2 images of 3 channels, with 4 rows of 5 pixels.
+    images = torch.ones(2, 3, 4, 5, device=device)
+    last = images.to(memory_format=torch.channels_last)
+    doubled = last * 2
+
+    conv = nn.Conv2d(3, 8, 3)
+    conv.to(device)
+    conv.to(memory_format=torch.channels_last)  # reorders its weight
+    result = conv(last)  # strides: (48, 1, 24, 8)
+    # ANCHOR_END: formats
+    for name, tensor in [("images", images), ("last", last), ("doubled", doubled)]:
+        print(f"{name:7}  {str(tuple(tensor.shape))}  {tensor.stride()}")
+    assert result.is_contiguous(memory_format=torch.channels_last)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ labs![
     },
     lab_05_monitoring { the_table, watch },
     lab_06_amp { numbers, costs, training, scaling, images },
-    lab_07_cudnn { search, determinism, tf32 },
+    lab_07_cudnn { search, determinism, tf32, channels_last },
     lab_08_asynchrony,
     lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
     lab_10_many_gpus { devices, by_hand, ranks, ddp, scaling, deadlock },

@@ -36,7 +36,7 @@ fn words(events: &[Event], section: &str) -> Vec<String> {
 #[test]
 fn all_sections_are_there() {
     for gpu in CARDS {
-        said::assert_sections(&on(gpu), 7);
+        said::assert_sections(&on(gpu), 8);
     }
 }
 
@@ -105,7 +105,7 @@ fn three_algorithms_differ_in_time_workspace_and_bits() {
         // Only errors of f32 or of TF32 are right.
         let errors = printed(&events, "rounding");
         assert!(errors.iter().all(|error| error == "under 1" || error == TF32), "{errors:?}");
-        let [svg] = said::pictures(&events)[..] else { panic!("one picture") };
+        let svg = said::pictures(&events)[0];
         let (fastest, slower) = svg.split_once(">the search").expect("what the search takes");
         assert!(fastest.contains(&format!(">{}</text>", words(&events, "2")[0])), "{gpu}: {svg}");
         assert!(!slower.contains(&format!(">{}</text>", words(&events, "2")[0])), "{gpu}: {svg}");
@@ -200,6 +200,14 @@ fn tf32_is_what_rounding_by_hand_gives_where_a_card_has_it() {
 }
 
 #[test]
+fn elementwise_operations_keep_channels_last_and_a_convolution_returns_a_row_major_result() {
+    for gpu in CARDS.into_iter().chain(["none"]) {
+        let strides = printed(&on(gpu), "strides");
+        assert_eq!(strides, ["(60, 20, 5, 1)", "(60, 1, 15, 3)", "(60, 1, 15, 3)", "(48, 6, 3, 1)"], "{gpu}");
+    }
+}
+
+#[test]
 fn any_machine_device_seed_and_size_runs() {
     for flags in [
         &["--gpu", "sim:t4", "--device", "cpu"][..],
@@ -208,7 +216,7 @@ fn any_machine_device_seed_and_size_runs() {
         &["--gpu", "sim:rtx4090,seed=7", "--size", "33", "--steps", "3"],
         &["--gpu", "none", "--steps", "1", "--size", "1"],
     ] {
-        said::assert_whole(&events(flags), 7);
+        said::assert_whole(&events(flags), 8);
     }
 }
 

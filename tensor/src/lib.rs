@@ -42,6 +42,8 @@
 //! | `loss_fn(model(x), y)` | `loss_fn.forward(&model.forward(&x)?, &y)?` |
 //! | `for x, y in loader:` | `for batch in &loader { let [x, y] = batch?; … }` |
 //! | `x = x.to(device)`, `model.to(device)` | `let x = x.to(device)?;`, `model.to(device)?;` |
+//! | `x.to(memory_format=torch.channels_last)` | `x.to(MemoryFormat::ChannelsLast)?` ([`MemoryFormat`]) |
+//! | `x.contiguous(memory_format=torch.channels_last)` | `x.contiguous_in(MemoryFormat::ChannelsLast)?` |
 //! | `with torch.no_grad():` | `no_grad(\|\| …)?` |
 //! | `x + y`, `x + 1` | `(&x + &y)?`, `(&x + 1.0)?` |
 //! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: optional arguments are written out if there are only one or two |
@@ -77,7 +79,8 @@
 //! | tensors | [`Tensor`]; `storage.rs` for the memory; `shape.rs` of `todevice-gpu` for views |
 //! | operations | `operation.rs`, with their only entry; `ops/mod.rs`; then `ops/elementwise/unary.rs` |
 //! | kernels for the CPU and GPUs | `ops/row.rs` declares them; `ops/launch.rs`, `ops/access.rs` run them |
-//! | gradients | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs` |
+//! | strides of results, memory formats | `order.rs` and `memory_format.rs` of `todevice-gpu` |
+//! | gradients | [`autograd`]: `function.rs`, `graph.rs`, `engine.rs`; `views.rs` for writes through views |
 //! | layers, optimizers, data | [`nn`], [`optim`], [`data`] |
 //! | checkpoints of a training | [`serialize`] |
 //! | convolutions | `cpu/conv/mod.rs` on the CPU, `cpu/conv/ways/mod.rs` on a simulated GPU; [`backends`] chooses |

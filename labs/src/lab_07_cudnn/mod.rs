@@ -1,5 +1,7 @@
-//! Lab 07: cuDNN's choice of an algorithm, its search for the fastest, deterministic results, and TF32.
+//! Lab 07: cuDNN's choice of an algorithm, its search for the fastest, deterministic results, TF32, and the memory
+//! format of images.
 
+mod channels_last;
 mod determinism;
 mod search;
 mod tf32;
@@ -39,7 +41,8 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     search::when_it_never_pays(lab)?;
     search::memory_to_work_in(lab)?;
     determinism::the_same_bits(lab, options.steps)?;
-    tf32::ten_bits(lab, options.size)
+    tf32::ten_bits(lab, options.size)?;
+    channels_last::channels_last(lab)
 }
 
 fn four_questions(lab: &mut Lab) -> crate::Result<()> {

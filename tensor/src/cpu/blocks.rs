@@ -1,6 +1,7 @@
 //! Access to the operands of elementwise operations. Kernels get contiguous blocks of equal length. A contiguous
-//! operand lends slices. Any other operand (transposed, broadcast, or the output of an in-place operation) is gathered
-//! into a block on the stack. So a kernel is one plain loop, compiled once.
+//! operand lends slices; a transposed one does so, too, if the others are transposed in the same way, because all
+//! operands come in the order of memory. Any other operand (broadcast, or in another order) is gathered into a block on
+//! the stack. So a kernel is one plain loop, compiled once.
 
 use bytemuck::{Pod, Zeroable};
 

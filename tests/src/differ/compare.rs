@@ -160,7 +160,8 @@ struct Variable {
     epsilon: f64,
     /// Its largest element, or that of a tensor it was computed from: errors are relative to it.
     scale: f64,
-    /// Whether to ignore its strides. New tensors are contiguous here; PyTorch's keep the memory order of the operands.
+    /// Whether to ignore its strides: it is a new tensor, or a view of one, with other strides than PyTorch's. Convolutions,
+    /// pooling and batch norm return row-major results here.
     loose: bool,
     /// The first variable that shares its memory.
     memory: usize,

@@ -90,7 +90,7 @@ struct Variable {
     tensor: Tensor,
     /// Whether it is bit-identical to PyTorch's.
     exact: bool,
-    /// Whether its strides may differ from PyTorch's, which preserves its operands' memory order.
+    /// Whether its strides may differ from PyTorch's: an operand is not row-major.
     loose: bool,
 }
 

@@ -20,19 +20,9 @@ const KNOWN: &[Known] = &[
         reason: "convolutions of integers are left out",
     },
     Known {
-        operations: &[], what: "error",
-        ours: "autograd does not record in-place operations on views in this crate", theirs: "",
-        reason: "autograd does not follow writes to views",
-    },
-    Known {
-        operations: &[], what: "error",
-        ours: "a recorded in-place operation wrote to the base of this view", theirs: "",
-        reason: "autograd does not follow writes to views",
-    },
-    Known {
         operations: &["backward"], what: "error",
         ours: "no error", theirs: "has been modified by an inplace operation",
-        reason: "fewer tensors are kept for the gradients, so more may be overwritten (`save_for_backward`)",
+        reason: "fewer tensors are kept for the gradients, and operations in place keep copies, so more may be overwritten",
     },
     Known {
         operations: &["backward"], what: "error",

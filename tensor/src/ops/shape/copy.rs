@@ -73,8 +73,8 @@ impl Tensor {
 
     /// Like [`copy_`](Self::copy_), with options (`Tensor.copy_(source, non_blocking=True)`).
     ///
-    /// Between host and GPU, the bytes are copied directly to this tensor if it is contiguous and, on the host, has the
-    /// source's dtype. Reusing a buffer this way allocates no memory.
+    /// Between host and GPU, the bytes are copied directly to this tensor if it is contiguous or has no gaps and the
+    /// source's strides, and, on the host, has the source's dtype. Reusing a buffer this way allocates no memory.
     ///
     /// ```
     /// use todevice::{CopyOptions, Device, Machine, Tensor};

@@ -233,7 +233,7 @@ fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
         }
     }
     // A tensor's description: dtype, number of dimensions, and sizes padded to the largest number of dimensions.
-    // Parameters are contiguous, so strides are not compared.
+    // PyTorch also compares strides.
     let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
     let width = 2 + dims;
     let mut words = vec![0; width * tensors.len()];
