@@ -97,7 +97,7 @@ def _return_type(name):
 
 
 return_types = type(sys)("torch.return_types")
-for _name in ("max", "min"):
+for _name in ("max", "min", "sort", "topk"):
     setattr(return_types, _name, _return_type(_name))
     _torch.register(_name, getattr(return_types, _name))
 
