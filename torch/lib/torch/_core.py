@@ -327,6 +327,16 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     _torch.use_deterministic_algorithms(bool(mode))
 
 
+def get_num_threads():
+    return 1
+
+
+def set_num_threads(count):
+    """The numbers here do not depend on it."""
+    if not isinstance(count, int) or count < 1:
+        raise RuntimeError("set_num_threads expects a positive integer")
+
+
 def result_type(tensor1, tensor2):
     return (tensor1 + tensor2).dtype
 
