@@ -9,9 +9,11 @@ def print_exception(error):
     sys.stderr.write("".join(_chain(error)))
     report = getattr(error, "_report", None)
     if report:
-        # Advice in Python.
-        report = report.replace(".to(device)?", ".to(device)").rstrip()
+        report = _host.in_python(report).rstrip()
         sys.stderr.write(f"\n{report}\n")
+        if report.startswith("error["):
+            code = report[len("error[") : report.index("]")]
+            sys.stderr.write(f"   = more: cargo course explain {code}\n")
 
 
 def _chain(error):

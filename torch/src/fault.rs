@@ -65,9 +65,20 @@ fn of_error(error: &Error, vm: &VirtualMachine) -> PyBaseExceptionRef {
         with_report(&exception, error, vm);
         return exception;
     }
-    let exception = exception(error.kind(), message, vm);
+    let exception = exception(class_of(error.kind(), &message), message, vm);
     with_report(&exception, error, vm);
     exception
+}
+
+/// PyTorch has classes of its own for two kinds of messages.
+fn class_of(kind: &'static str, message: &str) -> &'static str {
+    if message.starts_with('"') && message.contains("\" not implemented for '") {
+        "NotImplementedError"
+    } else if message.contains("to have non-zero size") {
+        "IndexError"
+    } else {
+        kind
+    }
 }
 
 fn with_report(exception: &PyBaseExceptionRef, error: &Error, vm: &VirtualMachine) {

@@ -224,6 +224,12 @@ mod _host {
         vm.new_os_subtype_error(class.to_owned(), None, text).upcast()
     }
 
+    /// A report whose advice is written in Python.
+    #[pyfunction]
+    fn in_python(report: String) -> String {
+        run::in_python(&report)
+    }
+
     /// The bits of a number, rounded to so many bytes.
     #[pyfunction]
     fn float_bits(value: f64, size: usize) -> u64 {

@@ -67,8 +67,5 @@ fn child(line: &CommandLine) -> u8 {
         }
         println!("The timeline is in {}. chrome://tracing and ui.perfetto.dev show it.", path.display());
     }
-    for race in machine.races() {
-        eprintln!("{race}");
-    }
     status
 }

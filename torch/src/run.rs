@@ -151,5 +151,10 @@ pub fn flush(vm: &VirtualMachine) {
 
 /// A warning of the machine, as Python prints it.
 pub fn warn(text: &str) {
-    eprintln!("UserWarning: {text}");
+    eprintln!("UserWarning: {}", in_python(text));
+}
+
+/// A report whose advice is written in Python: `s.wait_stream(t)`, not `s.wait_stream(&t)?`.
+pub fn in_python(report: &str) -> String {
+    report.replace("(&", "(").replace(")?`", ")`")
 }

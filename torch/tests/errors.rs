@@ -54,8 +54,8 @@ fn names_that_are_not_here_are_refused_by_name() {
             "AttributeError: torch has no `einsum` here: PyTorch has it, this course does not",
         ),
         (
-            "import torch; torch.ones(2).sort()",
-            "AttributeError: torch.Tensor has no `sort` here: PyTorch has it, this course does not",
+            "import torch; torch.ones(2).histc()",
+            "AttributeError: torch.Tensor has no `histc` here: PyTorch has it, this course does not",
         ),
         (
             "import torch; torch.nn.LSTM",

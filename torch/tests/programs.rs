@@ -102,3 +102,13 @@ fn other_programs_print_without_a_gpu_what_pytorch_prints() {
 fn other_programs_run_on_a_simulated_gpu() {
     runs_on("sim:t4", &here().join("programs"));
 }
+
+/// A page lists what PyTorch has and this course does not.
+#[test]
+fn the_page_of_missing_names_is_up_to_date() {
+    let folder = here().join("..");
+    let output = run("none", &folder.join("missing.py"), 60);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.join("MISSING.md")).expect("the page exists");
+    assert!(text(&output.stdout) == page, "run torch-python missing.py > MISSING.md");
+}

@@ -103,16 +103,18 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
                 |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
             saved.made_by.is_none() && saved.tensor.as_ref().is_some_and(is_number)
         };
-        let numbers: SavedList = tensors
-            .iter()
-            .map(|saved| if is_number(saved) { saved.clone() } else { SavedTensor::new(None) })
-            .collect();
-        let packed = tensors.iter().map(|saved| match &saved.tensor {
-            Some(tensor) if !is_number(saved) => pack(tensor).map(Some),
+        let are_numbers: SmallVec<[bool; 2]> = tensors.iter().map(is_number).collect();
+        let packed = tensors.iter().zip(&are_numbers).map(|(saved, is_number)| match &saved.tensor {
+            Some(tensor) if !is_number => pack(tensor).map(Some),
             _ => Ok(None),
         });
         let packed: Result<Vec<Option<P>>> = packed.collect();
         let packed = Mutex::new(packed.map_err(Some));
+        let keep = |(saved, is_number): (&SavedTensor, &bool)| match is_number {
+            true => saved.clone(),
+            false => SavedTensor::new(None),
+        };
+        let numbers: SavedList = tensors.iter().zip(&are_numbers).map(keep).collect();
         let unpack = unpack.clone();
         SavedTensors::Packed(Arc::new(move || match &mut *lock(&packed) {
             Ok(packed) => packed

@@ -16,7 +16,7 @@ from _torch import (
 
 from ._core import (
     _C, Size, OutOfMemoryError, __version__, channels_last, contiguous_format, default_generator, e, enable_grad, finfo,
-    get_default_dtype, get_float32_matmul_precision, iinfo, inf, inference_mode, initial_seed, is_storage, is_tensor, layout,
+    get_default_dtype, get_num_threads, set_num_threads, get_float32_matmul_precision, iinfo, inf, inference_mode, initial_seed, is_storage, is_tensor, layout,
     memory_format, meshgrid, nan, no_grad, pi, preserve_format, result_type, return_types, seed, set_default_dtype,
     set_float32_matmul_precision, set_grad_enabled, strided, typename, use_deterministic_algorithms, version,
 )

@@ -97,7 +97,7 @@ def _return_type(name):
 
 
 return_types = type(sys)("torch.return_types")
-for _name in ("max", "min"):
+for _name in ("max", "min", "sort", "topk"):
     setattr(return_types, _name, _return_type(_name))
     _torch.register(_name, getattr(return_types, _name))
 
@@ -325,6 +325,16 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     if warn_only:
         raise AttributeError("warn_only=True is not here: PyTorch has it, this course does not")
     _torch.use_deterministic_algorithms(bool(mode))
+
+
+def get_num_threads():
+    return 1
+
+
+def set_num_threads(count):
+    """The numbers here do not depend on it."""
+    if not isinstance(count, int) or count < 1:
+        raise RuntimeError("set_num_threads expects a positive integer")
 
 
 def result_type(tensor1, tensor2):

@@ -130,6 +130,11 @@ table! {
     Both "le(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.le(other))? };
     Both "gt(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.gt(other))? };
     Both "ge(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.ge(other))? };
+    Both "greater(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.gt(other))? };
+    Both "greater_equal(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.ge(other))? };
+    Both "less(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.lt(other))? };
+    Both "less_equal(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.le(other))? };
+    Both "not_equal(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| x.ne(other))? };
     Both "equal(Tensor input, Tensor other)" => |a| a.t(0).equal(&a.t(1))?;
     Both "isclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08)" => |a| a.t(0).isclose(&a.t(1), a.float(2), a.float(3))?;
     Both "allclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08)" => |a| a.t(0).allclose(&a.t(1), a.float(2), a.float(3))?;

@@ -43,36 +43,81 @@ fn is_zero(operand: &Operand) -> bool {
         Operand::Scalar(number) => number.to_f64() == 0.0,
         Operand::Tensor(tensor) => {
             !tensor.is_cuda()
-                && is_int(tensor.dtype())
+                && !tensor.dtype().is_floating_point()
                 && tensor.numel() > 0
                 && tensor.eq(0i64).and_then(|zero| zero.any()?.item()).is_ok_and(|any| any != 0.0)
         }
     }
 }
 
-/// Quotient, rounded down, in f64: exact for integers below 2⁵³.
-fn quotient(x: &Tensor, other: Operand) -> Result<(DType, Tensor, Tensor, Tensor)> {
+/// `of(a, b)` for each pair of elements, in f64. Only on the host and without a gradient: else `None`.
+fn by_element(x: &Tensor, other: &Tensor, dtype: DType, of: fn(f64, f64) -> f64) -> Result<Option<Tensor>> {
+    if x.is_cuda() || other.is_cuda() || x.requires_grad() || other.requires_grad() {
+        return Ok(None);
+    }
+    let sizes = x.ne(other)?.sizes().to_vec();
+    let signed: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
+    // Both have the dtype of the result, as in PyTorch.
+    let of_size = |tensor: &Tensor| tensor.to(dtype)?.to(DType::F64)?.expand(&signed)?.to_vec::<f64>();
+    let (a, b) = (of_size(x)?, of_size(other)?);
+    let result: Vec<f64> = a.into_iter().zip(b).map(|(a, b)| of(a, b)).collect();
+    Ok(Some(Tensor::from_slice(&result, &sizes)?.to(dtype)?))
+}
+
+/// The remainder has the sign of the divisor.
+fn modulo(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (b < 0.0) != (rest < 0.0) { rest + b } else { rest }
+}
+
+/// The quotient, rounded down, without the error of a division before the rounding.
+fn floored(a: f64, b: f64) -> f64 {
+    if b == 0.0 {
+        return a / b;
+    }
+    let rest = a % b;
+    let mut quotient = (a - rest) / b;
+    if rest != 0.0 && (b < 0.0) != (rest < 0.0) {
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return 0f64.copysign(a / b);
+    }
+    let floor = quotient.floor();
+    if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+}
+
+/// The dtype of both operands, which are numbers and no truth values.
+fn operands(name: &str, x: &Tensor, other: Operand) -> Result<(DType, Tensor)> {
     let dtype = dtype_with(x, other)?;
-    if dtype == DType::F64 {
-        return Err(not_here("% and // of float64"));
+    if dtype == DType::Bool {
+        return Err(no_bits(name, dtype));
     }
     if is_int(dtype) && is_zero(&other) {
         return Err(raise("RuntimeError", "ZeroDivisionError"));
     }
-    let other = tensor(other, x)?.to(DType::F64)?;
-    let x = x.to(DType::F64)?;
-    let quotient = x.div(&other)?.floor()?;
-    Ok((dtype, x, other, quotient))
+    Ok((dtype, tensor(other, x)?))
 }
 
 pub fn floor_divide(x: &Tensor, other: Operand) -> Result<Tensor> {
-    let (dtype, _, _, quotient) = quotient(x, other)?;
-    Ok(quotient.to(dtype)?)
+    let (dtype, other) = operands("div_floor", x, other)?;
+    match by_element(x, &other, dtype, floored)? {
+        Some(result) => Ok(result),
+        None => Ok(x.to(DType::F64)?.div(&other.to(DType::F64)?)?.floor()?.to(dtype)?),
+    }
 }
 
 pub fn remainder(x: &Tensor, other: Operand) -> Result<Tensor> {
-    let (dtype, x, other, quotient) = quotient(x, other)?;
-    Ok(x.sub(&quotient.mul(&other)?)?.to(dtype)?)
+    let (dtype, other) = operands("remainder", x, other)?;
+    match by_element(x, &other, dtype, modulo)? {
+        Some(result) => Ok(result),
+        // In f64 the quotient of two smaller numbers is exact enough to be rounded down.
+        None if dtype == DType::F64 => Err(not_here("% of float64 on a GPU or with a gradient")),
+        None => {
+            let (x, other) = (x.to(DType::F64)?, other.to(DType::F64)?);
+            Ok(x.sub(&x.div(&other)?.floor()?.mul(&other)?)?.to(dtype)?)
+        }
+    }
 }
 
 pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
@@ -158,9 +203,10 @@ fn bits(
     of_bools: fn(&Tensor, &Tensor) -> Result<Tensor>,
     of_ints: fn(i64, i64) -> i64,
 ) -> Result<Tensor> {
+    let dtype = dtype_with(x, other)?;
     let other = tensor(other, x)?;
-    let dtype = dtype_with(x, Operand::Tensor(&other))?;
     if dtype.is_floating_point() {
+        x.eq(&other)?; // its error, if the sizes do not fit, comes first
         let name = match name {
             "&" => "bitwise_and",
             "|" => "bitwise_or",

@@ -7,6 +7,7 @@ mod create;
 mod elementwise;
 pub mod integers;
 mod neural;
+mod order;
 mod properties;
 mod random;
 mod reduce;
@@ -62,6 +63,7 @@ static TABLES: &[&[Entry]] = &[
     elementwise::TABLE,
     properties::TABLE,
     neural::TABLE,
+    order::TABLE,
     random::TABLE,
     reduce::TABLE,
     select::TABLE,

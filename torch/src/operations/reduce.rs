@@ -113,6 +113,7 @@ table! {
         let sum = x.sub(&most)?.exp()?.sum_dims(&[dim], true)?.log()?.add(&most)?;
         if a.bool(2) { sum } else { sum.squeeze(dim)? }
     };
+    Both "count_nonzero(Tensor input)" => |a| a.t(0).ne(0i64)?.sum()?;
     Both "matmul(Tensor input, Tensor other)" => |a| a.t(0).matmul(&a.t(1))?;
     Both "mm(Tensor input, Tensor mat2)" => |a| a.t(0).mm(&a.t(1))?;
     Both "bmm(Tensor input, Tensor mat2)" => |a| a.t(0).bmm(&a.t(1))?;

@@ -170,6 +170,9 @@ table! {
     Both "transpose(Tensor input, int dim0, int dim1)" => |a| a.t(0).transpose(a.int(1), a.int(2))?;
     Both "swapaxes(Tensor input, int axis0, int axis1)" => |a| a.t(0).transpose(a.int(1), a.int(2))?;
     Both "movedim(Tensor input, int source, int destination)" => |a| movedim(&a.t(0), a.int(1), a.int(2))?;
+    Both "moveaxis(Tensor input, int source, int destination)" => |a| movedim(&a.t(0), a.int(1), a.int(2))?;
+    Both "swapdims(Tensor input, int dim0, int dim1)" => |a| a.t(0).transpose(a.int(1), a.int(2))?;
+    Function "concatenate(Tensor[] tensors, int dim=0)" => |a| Tensor::cat(&a.tensors(0), a.int(1))?;
     Both "t(Tensor input)" => |a| a.t(0).t()?;
     Both "select(Tensor input, int dim, int index)" => |a| a.t(0).select(a.int(1), a.int(2))?;
     Both "narrow(Tensor input, int dim, int start, int length)" => |a| a.t(0).narrow(a.int(1), a.count(2)?, a.count(3)?)?;

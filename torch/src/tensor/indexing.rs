@@ -118,8 +118,12 @@ fn read(x: &Tensor, index: &PyObject, vm: &VirtualMachine) -> Result<Indexed> {
     };
     let taken: usize = items.iter().map(consumes).sum();
     if taken > x.ndim() {
+        let is_number = |item: &PyObjectRef| item.downcast_ref::<PyInt>().is_some();
         return Err(match x.ndim() {
-            0 => raise(
+            0 if items.len() == 1 && items[0].downcast_ref::<PySlice>().is_some() => {
+                raise("IndexError", "slice() cannot be applied to a 0-dim tensor.")
+            }
+            0 if items.len() == 1 && is_number(&items[0]) => raise(
                 "IndexError",
                 "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number",
             ),
@@ -127,8 +131,11 @@ fn read(x: &Tensor, index: &PyObject, vm: &VirtualMachine) -> Result<Indexed> {
         });
     }
     let mut view = x.clone();
-    let (mut dim, mut by) = (0, Vec::new());
+    // Errors count the dimensions of the tensor, not those of the view.
+    let (mut dim, mut by, mut seen) = (0, Vec::new(), 0);
     for item in &items {
+        let at = seen;
+        seen += if item.downcast_ref::<PyEllipsis>().is_some() { x.ndim() - taken } else { consumes(item) };
         if item.downcast_ref::<PyEllipsis>().is_some() {
             dim += x.ndim() - taken;
         } else if vm.is_none(item) {
@@ -146,7 +153,7 @@ fn read(x: &Tensor, index: &PyObject, vm: &VirtualMachine) -> Result<Indexed> {
             let index = int(item, vm).ok_or_else(|| raise("IndexError", "the index is too large"))?;
             let size = view.sizes()[dim] as i64;
             if index < -size || index >= size {
-                let text = format!("index {index} is out of bounds for dimension {dim} with size {size}");
+                let text = format!("index {index} is out of bounds for dimension {at} with size {size}");
                 return Err(raise("IndexError", text));
             }
             view = view.select(dim as i64, index)?;

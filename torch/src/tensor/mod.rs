@@ -35,6 +35,8 @@ pub struct PyTensor {
     grad: RefCell<Option<PyRef<PyWeak>>>,
     /// Set by `retain_grad`.
     retains_grad: Cell<bool>,
+    /// The gradient that `retain_grad` has kept.
+    retained: RefCell<Option<Tensor>>,
 }
 
 impl std::fmt::Debug for PyTensor {
@@ -45,7 +47,12 @@ impl std::fmt::Debug for PyTensor {
 
 impl PyTensor {
     pub fn new(tensor: Tensor) -> PyTensor {
-        PyTensor { tensor: RefCell::new(tensor), grad: RefCell::default(), retains_grad: Cell::new(false) }
+        PyTensor {
+            tensor: RefCell::new(tensor),
+            grad: RefCell::default(),
+            retains_grad: Cell::new(false),
+            retained: RefCell::default(),
+        }
     }
 
     pub fn wrap(tensor: Tensor, vm: &VirtualMachine) -> PyObjectRef {
@@ -67,7 +74,8 @@ impl PyTensor {
 
     /// The object of its gradient.
     fn grad_object(&self, vm: &VirtualMachine) -> PyObjectRef {
-        let Some(grad) = self.get().grad() else { return vm.ctx.none() };
+        let grad = self.get().grad().or_else(|| self.retained.borrow().clone());
+        let Some(grad) = grad else { return vm.ctx.none() };
         let known = self.grad.borrow().as_ref().and_then(|known| known.upgrade());
         if let Some(known) = known
             && known.downcast_ref::<PyTensor>().is_some_and(|known| known.holds(&grad))
@@ -362,16 +370,34 @@ impl PyTensor {
         in_python(vm, || lists::tolist(&self.get(), vm))
     }
 
+    /// Keeps the gradient of a result that is no leaf, for `x.grad`.
     #[pymethod]
-    fn retain_grad(&self, vm: &VirtualMachine) -> PyResult<()> {
-        match self.get().is_leaf() {
-            true => Ok(()),
-            false => Err(vm.new_attribute_error(
-                "torch.Tensor.retain_grad of a tensor that is no leaf is not here: PyTorch has it, this course does \
-                 not; add zeros that require grad, whose gradient is the same"
-                    .to_owned(),
-            )),
+    fn retain_grad(zelf: PyRef<Self>, vm: &VirtualMachine) -> PyResult<()> {
+        let tensor = zelf.get();
+        if !tensor.requires_grad() {
+            return Err(
+                vm.new_runtime_error("can't retain_grad on Tensor that has requires_grad=False".to_owned())
+            );
         }
+        if tensor.is_leaf() || zelf.retains_grad.replace(true) {
+            return Ok(());
+        }
+        let object = shared::Callback::new(zelf.as_object().downgrade(None, vm)?.into());
+        in_python(vm, || {
+            Ok(interpreter::on_gradient(&tensor, move |grad| {
+                let weak = object.function().and_then(|weak| weak.downcast_ref::<PyWeak>()?.upgrade());
+                if let Some(object) = weak
+                    && let Some(this) = object.downcast_ref::<PyTensor>()
+                {
+                    let sum = match this.retained.take() {
+                        Some(before) => before.add(grad)?,
+                        None => grad.clone(),
+                    };
+                    this.retained.replace(Some(sum));
+                }
+                Ok(None)
+            })?)
+        })
     }
 
     /// Calls a function of Python with the gradient, after each accumulation in this leaf.

@@ -76,3 +76,8 @@ print(v.grad)
 for p in [torch.ones(1, requires_grad=True)]:
     p.register_post_accumulate_grad_hook(lambda q: print("hook", q.grad))
     (p * 5).sum().backward()
+k = torch.tensor([1.0, 2.0], requires_grad=True)
+mid = k * 3
+mid.retain_grad()
+(mid**2).sum().backward()
+print(mid.grad, k.grad, mid.retains_grad)

@@ -47,3 +47,7 @@ m[0, :] = 0
 m[:, 0] += 1
 m.mul_(2).sub_(1)
 print(m, m.t(), m.numel(), m.dim(), m.type(), m.element_size(), m.nbytes)
+s = torch.tensor([[3, 1, 2], [0, 5, 4]])
+print(s.sort(), s.sort(0, descending=True).values, s.argsort(1), s.topk(2), s.float().topk(1, dim=0, largest=False).indices)
+print(torch.tensor([2, 1, 2, 3]).unique(), torch.tensor([7.5, -7.5]) % 2, torch.tensor([7.5, -7.5]) // 2, torch.tensor([5, -5]) ** 3)
+print(torch.nn.functional.normalize(s.float()), torch.count_nonzero(s), s.greater(2).any())

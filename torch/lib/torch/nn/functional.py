@@ -31,6 +31,10 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.log_softmax(_dim("log_softmax", input.dim(), dim), dtype=dtype)
 
 
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+
+
 def smooth_l1_loss(*args, **kwargs):
     raise AttributeError("torch.nn.functional has no `smooth_l1_loss` here: PyTorch has it, this course does not; `mse_loss` and `l1_loss` exist")
 
