@@ -110,7 +110,7 @@
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
 //! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `mismatch.rs`, `options.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
-//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs`, `autograd/views.rs` |
+//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs`, `autograd/strided.rs` |
 //! | serialize | `serialize/` |
 //! | nn | `nn/` |
 //! | optim | `optim/` |
@@ -144,7 +144,6 @@ pub mod data;
 mod each_case;
 mod error;
 mod gpu;
-#[doc(hidden)]
 pub mod interpreter;
 mod machine;
 mod mismatch;

@@ -141,6 +141,11 @@ impl Layout {
         if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
     }
 
+    /// This layout of a view in memory that begins with the first element of `base`.
+    pub fn within(&self, base: &Layout) -> Layout {
+        Layout { offset: self.offset - base.offset, ..*self }
+    }
+
     /// The elements from the first to the last in memory. 0 if it is empty.
     #[inline]
     pub fn reach(&self) -> usize {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::error::AutogradError;
 use super::function::saved_tensors;
-use super::graph::{History, Leaf, Meta, Node};
+use super::graph::{History, Leaf, Meta, Node, Step};
 use super::mode::no_grad;
 use crate::amp::without_autocast;
 use crate::device::{Device, StreamKey, Streams};
@@ -238,7 +238,10 @@ impl Walk {
             let saved = saved_tensors(&node)?; // may recompute them
             let scope = scope::operation(node.name(), place);
             HostContext::spend(|host| &host.node);
-            let grads = node.step.backward(&node, &saved, &grad)?;
+            let grads = match &node.step {
+                Step::Function(function) => function.backward(&node, &saved, &grad)?,
+                Step::Part { base, view } => [Some(grad.spread_over(base, view)?)].into_iter().collect(),
+            };
             drop((grad, saved, scope));
             if !retain_graph {
                 lock(&node.saved).free();

@@ -10,7 +10,7 @@ use std::array;
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
-use super::graph::{Edge, History, Node};
+use super::graph::{Edge, History, Node, Step};
 use super::mode::{is_recording, no_grad_guard};
 use super::saved::{SavedList, SavedTensor, SavedTensors};
 use crate::error::{Error, Result};
@@ -171,7 +171,7 @@ pub(super) trait ErasedFunction: Send + Sync {
 }
 
 /// The gradient with respect to every input, where there is one.
-type Grads = SmallVec<[Option<Tensor>; 2]>;
+pub(super) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// Stands in for a node's function while the node is being freed.
 impl ErasedFunction for () {
@@ -222,7 +222,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
 // ANCHOR_END: record
 
 /// Whether operations on these inputs are recorded. Returns an error if an input's history is out of date.
-fn records(inputs: &[&Tensor]) -> Result<bool> {
+pub(super) fn records(inputs: &[&Tensor]) -> Result<bool> {
     if !is_recording() {
         return Ok(false);
     }
@@ -253,7 +253,7 @@ fn recorded<const N: usize>(
     if saved.iter().any(|saved| saved.tensor.as_ref().is_some_and(Tensor::is_inference)) {
         return Err(AutogradError::InferenceSaved.into());
     }
-    Ok(attach(output, step, inputs, saved, place))
+    Ok(attach(output, Step::Function(step), inputs, saved, place))
 }
 
 /// A recorded operation on any number of inputs that saves nothing, such as `cat`.
@@ -283,71 +283,24 @@ pub(crate) fn record_list(
     let place = scope::here();
     let output = output.made_at(place);
     match records(inputs)? && output.dtype().is_floating_point() {
-        true => Ok(attach_list(operation, inputs, output, backward)),
+        true => {
+            let step = Step::Function(Box::new(AnyArity { operation, backward }));
+            Ok(attach(output, step, inputs, SmallVec::new(), scope::here()))
+        }
         false => Ok(output),
     }
 }
 
-/// Gives `output` a node that saves nothing.
+/// Makes `view` a strided part of its base, in any mode: the view itself was recorded.
 #[track_caller]
-pub(super) fn attach_list(
-    operation: &'static Operation,
-    inputs: &[&Tensor],
+pub(super) fn attach_part(view: &Tensor, base: &Tensor) {
+    let step = Step::Part { base: *base.layout(), view: *view.layout() };
+    attach(view.clone(), step, &[base], SmallVec::new(), scope::here());
+}
+
+pub(super) fn attach(
     output: Tensor,
-    backward: impl Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync + 'static,
-) -> Tensor {
-    attach(output, Box::new(AnyArity { operation, backward }), inputs, SmallVec::new(), scope::here())
-}
-
-/// An operation whose backward pass is written in another language.
-struct Foreign<B>(&'static str, B);
-
-impl<B: Fn(&Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync> ErasedFunction for Foreign<B> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn backward(&self, _: &Node, _: &[SavedTensor], grad: &Tensor) -> Result<Grads> {
-        Ok((self.1)(grad)?.into())
-    }
-}
-
-/// Gives `output` a node of this name. `backward` returns the gradient of each input where there is one.
-#[doc(hidden)]
-#[track_caller]
-pub fn record_foreign(
-    name: &'static str,
-    inputs: &[&Tensor],
-    output: Tensor,
-    backward: impl Fn(&Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
-) -> Result<Tensor> {
-    if !records(inputs)? || !output.dtype().is_floating_point() {
-        return Ok(output);
-    }
-    // A function may return its input, whose history must stay.
-    let is_input = inputs.iter().any(|input| input.is_same(&output));
-    let output = if is_input { output.with_layout(*output.layout()) } else { output };
-    Ok(attach(output, Box::new(Foreign(name, backward)), inputs, SmallVec::new(), scope::here()))
-}
-
-/// Calls `hook` with each gradient that reaches `x`, before it goes on; `hook` may return another one
-/// (`Tensor.register_hook`). `x` is the result of a recorded operation.
-#[doc(hidden)]
-pub fn on_gradient(
-    x: &Tensor,
-    hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-) -> Result<()> {
-    let History::Node(node) = x.history() else { return Err(AutogradError::DoesNotRequireGrad.into()) };
-    let before = x.detached_from(x.place());
-    before.set_history(x.history());
-    let pass = move |grad: &Tensor| Ok(vec![Some(hook(grad)?.unwrap_or_else(|| grad.clone()))]);
-    attach(x.clone(), Box::new(Foreign(node.name(), pass)), &[&before], SmallVec::new(), x.place());
-    Ok(())
-}
-
-fn attach(
-    output: Tensor,
-    step: Box<dyn ErasedFunction>,
+    step: Step,
     inputs: &[&Tensor],
     saved: SavedList,
     place: Place,

@@ -118,10 +118,20 @@ impl Leaf {
     }
 }
 
+/// How a node computes the gradients of its inputs.
+pub(super) enum Step {
+    Function(Box<dyn ErasedFunction>),
+    /// The operation was a view of its input: the layouts of both. The engine computes the gradient.
+    Part {
+        base: Layout,
+        view: Layout,
+    },
+}
+
 /// One recorded operation.
 // ANCHOR: node
 pub(crate) struct Node {
-    pub(super) step: Box<dyn ErasedFunction>,
+    pub(super) step: Step,
     /// The destination of each input's gradient.
     pub(super) edges: SmallVec<[Edge; 2]>,
     pub(super) saved: Mutex<SavedTensors>,
@@ -189,7 +199,7 @@ static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
     pub(super) fn new(
-        step: Box<dyn ErasedFunction>,
+        step: Step,
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
         place: Place,
@@ -200,7 +210,10 @@ impl Node {
     }
 
     pub(crate) fn name(&self) -> &'static str {
-        self.step.name()
+        match &self.step {
+            Step::Function(function) => function.name(),
+            Step::Part { .. } => "AsStridedBackward0",
+        }
     }
 }
 
@@ -210,7 +223,7 @@ impl Drop for Node {
         free(Remains::Node(
             mem::replace(saved, SavedTensors::Freed),
             mem::take(&mut self.edges),
-            mem::replace(&mut self.step, Box::new(())),
+            mem::replace(&mut self.step, Step::Function(Box::new(()))),
         ));
     }
 }
@@ -229,7 +242,7 @@ impl Drop for Leaf {
 // Never read: they exist only to be dropped. A box would cost each node an allocation.
 #[allow(dead_code, clippy::large_enum_variant)]
 enum Remains {
-    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn ErasedFunction>),
+    Node(SavedTensors, SmallVec<[Edge; 2]>, Step),
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
 }
 

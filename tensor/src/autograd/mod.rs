@@ -8,13 +8,15 @@
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 //! - `reach`: the leaves behind a result.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
-//! - `views`: the history of views, and of tensors written through a view.
+//! - `views`, `strided`: the history of views whose memory was written, and its gradient.
+//! - `foreign`: operations and hooks in another language.
 //! - `checkpoint`: recomputes activations instead of saving them.
 //! - `gradcheck`: compares gradients with finite differences.
 
 mod checkpoint;
 mod engine;
 pub(crate) mod error;
+mod foreign;
 mod function;
 pub(crate) mod gradcheck;
 mod gradient;
@@ -23,6 +25,7 @@ mod mode;
 mod reach;
 mod saved;
 pub(crate) mod stand_ins;
+mod strided;
 mod views;
 
 #[doc(hidden)]
@@ -34,7 +37,7 @@ pub use function::{Context, Function, Saved};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 
-pub use function::{on_gradient, record_foreign};
+pub use foreign::{on_gradient, record_foreign};
 pub(crate) use function::{record, record_list};
 pub(crate) use graph::{History, ViewOf};
 pub(crate) use mode::{Mode, is_recording};

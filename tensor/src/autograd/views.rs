@@ -1,25 +1,17 @@
-//! Views and recorded writes.
+//! The history of views. `ops/written_view.rs` records the writes.
 //!
 //! A view shares memory with its base. A recorded write to the view changes the base, so the base gets a new node,
-//! `CopySlices`: the gradient of the written part goes to the new values, the rest to the old base. A view whose memory
-//! was written after it was made, through the base or through another view, gets a new node when it is used next,
-//! `AsStridedBackward0`, that leads to the base as it is then.
+//! `CopySlices`. A view whose memory was written after it was made, through the base or through another view, gets a new
+//! node when it is used next, `AsStridedBackward0`, that leads to the base as it is then.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{AutogradError, cpp_name};
-use super::function::{attach_list, record_list};
+use super::function::attach_part;
 use super::graph::{History, Leaf, Origin, ViewOf};
 use super::mode::{is_grad_enabled, is_inference_mode_enabled};
-use crate::dtype::Scalar;
-use crate::error::{Result, TensorError};
-use crate::operation::Operation;
-use crate::ops::plain::{copy_in, fill, write};
-use crate::shape::Layout;
+use crate::error::Result;
 use crate::tensor::Tensor;
-
-static COPY_SLICES: Operation = Operation::new("copy_slices").node("CopySlices");
-static AS_STRIDED: Operation = Operation::new("as_strided").node("AsStridedBackward0");
 
 impl ViewOf {
     /// A view of `tensor` made now. A view of a view has the same base.
@@ -88,7 +80,7 @@ impl Tensor {
             History::None if !is_behind => self.set_history(History::Leaf(Leaf::of(self))),
             History::None | History::Node(_) if is_behind && view.origin == Origin::Recorded => {
                 view.version.store(self.version(), Ordering::Relaxed);
-                self.set_history(strided_history(&view.base, self));
+                attach_part(self, &view.base);
             }
             _ => {}
         }
@@ -111,76 +103,6 @@ impl Tensor {
             _ => Ok(()),
         }
     }
-
-    /// Records a write to a view in the history of its base. `new` has the new values, unless they are constant.
-    #[track_caller]
-    pub(crate) fn record_slice(&self, new: Option<&Tensor>) -> Result<()> {
-        let Some(base) = self.base() else { return Ok(()) };
-        let [whole, part] = [base, self].map(|tensor| *tensor.layout());
-        let part = within(&whole, &part);
-        let (device, is_rest_needed) = (new.map(Tensor::device), base.has_history());
-        let inputs: Vec<&Tensor> = [base].into_iter().chain(new).collect();
-        record_list(&COPY_SLICES, &inputs, base.clone(), move |grad| {
-            if is_rest_needed && part.overlaps_itself() {
-                return Err(TensorError::WriteOverlap.into());
-            }
-            let rest = copy_in(whole.at_start(), grad)?;
-            let slice = rest.with_layout(part);
-            let of_new = match device {
-                Some(device) => Some(copy_in(Layout::contiguous(slice.sizes())?, &slice)?.to(device)?),
-                None => None,
-            };
-            if is_rest_needed {
-                fill(&slice, Scalar::Int(0))?;
-            }
-            Ok([rest].into_iter().chain(of_new).collect())
-        })?;
-        Ok(())
-    }
-}
-
-/// The layout of a view in memory that begins with its base.
-fn within(base: &Layout, view: &Layout) -> Layout {
-    let mut part = view.at_start();
-    part.offset = view.offset - base.offset;
-    part
-}
-
-/// The history of a view as a strided part of its base.
-fn strided_history(base: &Tensor, view: &Tensor) -> History {
-    let whole = *base.layout();
-    let part = within(&whole, view.layout());
-    let backward = move |grad: &Tensor| {
-        let sum = grad.uninit_with(whole.at_start(), grad.dtype())?;
-        fill(&sum, Scalar::Int(0))?;
-        add_to(&sum.with_layout(part), grad)?;
-        Ok(vec![sum.as_new()])
-    };
-    // Recorded in any mode: the view was.
-    attach_list(&AS_STRIDED, &[base], view.detach(), backward).last_history()
-}
-
-/// Adds a gradient to a part of zeros. Elements that share memory get the sum.
-fn add_to(part: &Tensor, grad: &Tensor) -> Result<()> {
-    if !part.layout().overlaps_itself() {
-        return write(part, grad);
-    }
-    let repeated = (0..part.ndim()).find(|dim| part.strides()[*dim] == 0 && part.sizes()[*dim] > 1);
-    if let Some(dim) = repeated {
-        let dim = dim as i64;
-        return add_to(&part.narrow(dim, 0, 1)?, &grad.sum_dims(&[dim], true)?);
-    }
-    // Windows that overlap: one after the other.
-    let dim = (0..part.ndim()).filter(|dim| part.sizes()[*dim] > 1).min_by_key(|dim| part.sizes()[*dim]);
-    let dim = dim.expect("a tensor that overlaps itself has several elements") as i64;
-    for i in 0..part.size(dim)? as i64 {
-        let (part, grad) = (part.select(dim, i)?, grad.select(dim, i)?);
-        match part.layout().overlaps_itself() {
-            true => add_to(&part, &grad)?,
-            false => part.add_(&grad).map(drop)?,
-        }
-    }
-    Ok(())
 }
 
 /// PyTorch's message for a recorded write to a view, or to the memory of a view, that it cannot record.

@@ -33,6 +33,7 @@ pub(crate) mod shape;
 pub(crate) mod softmax;
 pub(crate) mod transfer;
 pub(crate) mod values;
+mod written_view;
 
 use smallvec::SmallVec;
 

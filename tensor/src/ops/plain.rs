@@ -44,6 +44,15 @@ pub(crate) fn contiguous(x: &Tensor) -> Result<Tensor> {
     if x.is_contiguous() { Ok(x.clone()) } else { copy_in(Layout::contiguous(x.sizes())?, x) }
 }
 
+/// Returns the elements in a row-major result: the tensor's memory if it is contiguous, else a copy. It is not a view.
+pub(crate) fn row_major(x: &Tensor) -> Result<Tensor> {
+    let layout = Layout::contiguous(x.sizes())?;
+    match x.is_contiguous() && x.storage_offset() == 0 {
+        true => Ok(Tensor::made_of(x.storage().clone(), layout, x.dtype())),
+        false => copy_in(layout, x),
+    }
+}
+
 /// A copy in another layout of the same sizes.
 pub(crate) fn copy_in(layout: Layout, x: &Tensor) -> Result<Tensor> {
     let out = x.uninit_with(layout, x.dtype())?;

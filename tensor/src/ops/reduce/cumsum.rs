@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{contiguous, copy_of, reshaped};
+use crate::ops::plain::{contiguous, copy_of, row_major};
 use crate::ops::row::{Row, row, rows};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
@@ -50,7 +50,7 @@ impl Cumsum {
         let rows = contiguous(&x.transpose(dim, last)?)?;
         let out = rows.uninit_beside(rows.sizes(), rows.dtype())?;
         launch(CUMSUM.of(rows.dtype())?, [&rows], [&out], &[from_the_end.into()], &[])?;
-        Ok(reshaped(&contiguous(&out.transpose(dim, last)?)?, x.sizes()))
+        row_major(&out.transpose(dim, last)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Result, not_implemented};
-use crate::ops::plain::{contiguous, reshaped};
+use crate::ops::plain::row_major;
 use crate::ops::row::Row;
 use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
@@ -98,7 +98,7 @@ impl SoftmaxAlong {
             inputs.iter().map(|input| input.transpose(dim, last)).collect::<Result<_>>()?;
         let out = moved[0].uninit_beside(moved[0].sizes(), moved[0].dtype())?;
         kernel(std::array::from_fn(|i| &moved[i]), &out)?;
-        Ok(reshaped(&contiguous(&out.transpose(dim, last)?)?, inputs[0].sizes()))
+        row_major(&out.transpose(dim, last)?)
     }
 }
 
