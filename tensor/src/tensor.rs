@@ -329,6 +329,14 @@ impl Tensor {
         Arc::get_mut(&mut self.0).and_then(|inner| inner.view.as_mut())
     }
 
+    /// This new tensor without its base, which the user never sees: an operation computed it as a view of its own memory.
+    pub(crate) fn without_base(mut self) -> Tensor {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.view = None;
+        }
+        self
+    }
+
     /// How gradients flow into it now: a write to the memory of a view changes its history.
     pub(crate) fn history(&self) -> History {
         self.follow_writes();

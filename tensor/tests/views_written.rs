@@ -45,6 +45,43 @@ fn views_and_writes_are_recorded_as_pytorch_records_them() {
     });
 }
 
+/// Results that are computed as views of an operation's own memory, and are no views to the program.
+#[test]
+fn results_are_views_only_where_pytorch_makes_views() -> Result<()> {
+    type Call = fn(&Tensor) -> Result<Tensor>;
+    let calls: [(&str, bool, Call); 17] = [
+        ("index", false, |x| x.index(&Tensor::new([[0, 1], [1, 2]])?)),
+        ("softmax", false, |x| x.softmax(0)),
+        ("cumsum", false, |x| x.cumsum(0)),
+        ("matmul of a batch", false, |x| x.unsqueeze(0)?.matmul(&Tensor::ones(&[4, 5])?)),
+        ("matmul of a vector", false, |x| x.matmul(&Tensor::ones(&[4])?)),
+        ("linear of a batch", true, |x| {
+            x.unsqueeze(0)?.linear(&Tensor::ones(&[5, 4])?, Some(&Tensor::zeros(&[5])?))
+        }),
+        ("reshape with a copy", false, |x| x.t()?.reshape(&[12])),
+        ("flatten", true, |x| x.flatten(0, -1)),
+        ("layer_norm", false, |x| x.layer_norm(&[4][..])),
+        ("embedding", false, |x| Tensor::new([[0, 1]])?.embedding(x, None)),
+        ("max", false, |x| Ok(x.max_dim(0, false)?.0)),
+        ("mean", false, |x| x.mean_dims(&[0], false)),
+        ("take_along_dim", false, |x| x.take_along_dim(&Tensor::new([[0, 1, 2, 0]])?, 0)),
+        ("masked_select", false, |x| x.masked_select(&x.gt(-9)?)),
+        ("stack", false, |x| Tensor::stack(&[x, x], 0)),
+        ("std", false, |x| x.std(&[0], 1, false)),
+        ("contiguous", false, |x| x.t()?.contiguous()),
+    ];
+    each_case(calls, |(name, is_view, call)| -> Result<()> {
+        let x = Tensor::randn(&[3, 4])?.requires_grad_(true)?;
+        let y = call(&x.mul(1)?)?;
+        let is_what_it_was = y.is_view();
+        y.add_(1)?;
+        let node = if is_view { "AsStridedBackward0" } else { "AddBackward0" };
+        assert_eq!((is_what_it_was, y.grad_fn()), (is_view, Some(node)), "{name}");
+        Ok(())
+    });
+    Ok(())
+}
+
 fn is_overwritten(outcome: &str) -> bool {
     outcome.starts_with(
         "! one of the variables needed for gradient computation has been modified by an inplace operation",

@@ -213,7 +213,10 @@ pub(super) fn saved_tensors(node: &Node) -> Result<SavedList> {
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
     let mut ctx = Context::new(inputs)?;
     let place = scope::here();
-    let output = ctx.run(&|ctx| function.forward(ctx, inputs))?.made_at(place);
+    let mut output = ctx.run(&|ctx| function.forward(ctx, inputs))?.made_at(place);
+    if output.is_view() && !inputs.iter().any(|input| input.shares_storage(&output)) {
+        output = output.without_base();
+    }
     match ctx.recording {
         true => recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx, place),
         false => Ok(output),

@@ -11,15 +11,19 @@ impl Tensor {
     pub(super) fn spread_over(&self, base: &Layout, view: &Layout) -> Result<Tensor> {
         let sum = self.uninit_with(base.at_start(), self.dtype())?;
         fill(&sum, Scalar::Int(0))?;
-        add_to(&sum.with_layout(view.within(base)), self)?;
+        let part = sum.with_layout(view.within(base));
+        match part.layout().overlaps_itself() {
+            true => add_to(&part, self)?,
+            false => write(&part, self)?,
+        }
         Ok(sum.as_new())
     }
 }
 
-/// Adds a gradient to a part of zeros. Elements that share memory get the sum.
+/// Adds a gradient to a part. Elements that share memory get the sum.
 fn add_to(part: &Tensor, grad: &Tensor) -> Result<()> {
     if !part.layout().overlaps_itself() {
-        return write(part, grad);
+        return part.add_(grad).map(drop);
     }
     let repeated = (0..part.ndim()).find(|dim| part.strides()[*dim] == 0 && part.sizes()[*dim] > 1);
     if let Some(dim) = repeated {
@@ -29,12 +33,5 @@ fn add_to(part: &Tensor, grad: &Tensor) -> Result<()> {
     // Windows that overlap: one after the other.
     let dim = (0..part.ndim()).filter(|dim| part.sizes()[*dim] > 1).min_by_key(|dim| part.sizes()[*dim]);
     let dim = dim.expect("a tensor that overlaps itself has several elements") as i64;
-    for i in 0..part.size(dim)? as i64 {
-        let (part, grad) = (part.select(dim, i)?, grad.select(dim, i)?);
-        match part.layout().overlaps_itself() {
-            true => add_to(&part, &grad)?,
-            false => part.add_(&grad).map(drop)?,
-        }
-    }
-    Ok(())
+    (0..part.size(dim)? as i64).try_for_each(|i| add_to(&part.select(dim, i)?, &grad.select(dim, i)?))
 }

@@ -256,11 +256,11 @@ impl Tensor {
     }
 }
 
-/// Views a product in its final sizes. In PyTorch, this view has a node for each kind of product.
+/// Gives a product its final sizes. In PyTorch, this is no view, and its node depends on the kind of product.
 #[track_caller]
 pub(crate) fn viewed(x: &Tensor, sizes: &[usize], operation: &'static Operation) -> Result<Tensor> {
     let layout = x.layout().view(sizes)?.ok_or(ShapeError::ViewStrides)?;
-    ops::apply(View { layout, operation }, [x])
+    Ok(ops::apply(View { layout, operation }, [x])?.without_base())
 }
 
 /// Converts an index that may count from the end.
