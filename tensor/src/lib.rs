@@ -141,7 +141,6 @@ pub mod data;
 mod each_case;
 mod error;
 mod gpu;
-#[doc(hidden)]
 pub mod interpreter;
 mod machine;
 mod mismatch;

@@ -4,7 +4,6 @@
 //!
 //! Not here: nodes and their order. Next in the spine: `autograd/graph.rs`.
 
-use crate::place::Place;
 use std::array;
 
 use smallvec::SmallVec;
@@ -171,7 +170,7 @@ pub(super) trait ErasedFunction: Send + Sync {
 }
 
 /// The gradient with respect to every input, where there is one.
-type Grads = SmallVec<[Option<Tensor>; 2]>;
+pub(super) type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// Stands in for a node's function while the node is being freed.
 impl ErasedFunction for () {
@@ -222,7 +221,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
 // ANCHOR_END: record
 
 /// Whether operations on these inputs are recorded. Returns an error if an input's history is out of date.
-fn records(inputs: &[&Tensor]) -> Result<bool> {
+pub(super) fn records(inputs: &[&Tensor]) -> Result<bool> {
     if !is_recording() {
         return Ok(false);
     }
@@ -236,7 +235,7 @@ fn recorded<const N: usize>(
     step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor; N],
     Context { mut saved, save_output, .. }: Context<N>,
-    place: Place,
+    place: scope::Place,
 ) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
         // The function returned its input: the result needs its own handle, or the node would replace the input's
@@ -287,57 +286,12 @@ pub(crate) fn record_list(
     attach(output, Box::new(AnyArity { operation, backward }), inputs, SmallVec::new(), place)
 }
 
-/// An operation whose backward pass is written in another language.
-struct Foreign<B>(&'static str, B);
-
-impl<B: Fn(&Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync> ErasedFunction for Foreign<B> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn backward(&self, _: &Node, _: &[SavedTensor], grad: &Tensor) -> Result<Grads> {
-        Ok((self.1)(grad)?.into())
-    }
-}
-
-/// Gives `output` a node of this name. `backward` returns the gradient of each input where there is one.
-#[doc(hidden)]
-#[track_caller]
-pub fn record_foreign(
-    name: &'static str,
-    inputs: &[&Tensor],
-    output: Tensor,
-    backward: impl Fn(&Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
-) -> Result<Tensor> {
-    if !records(inputs)? || !output.dtype().is_floating_point() {
-        return Ok(output);
-    }
-    // A function may return its input, whose history must stay.
-    let is_input = inputs.iter().any(|input| input.is_same(&output));
-    let output = if is_input { output.with_layout(*output.layout()) } else { output };
-    attach(output, Box::new(Foreign(name, backward)), inputs, SmallVec::new(), scope::here())
-}
-
-/// Calls `hook` with each gradient that reaches `x`, before it goes on; `hook` may return another one
-/// (`Tensor.register_hook`). `x` is the result of a recorded operation.
-#[doc(hidden)]
-pub fn on_gradient(
-    x: &Tensor,
-    hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-) -> Result<()> {
-    let History::Node(node) = x.history() else { return Err(AutogradError::DoesNotRequireGrad.into()) };
-    let before = x.detached_from(x.place());
-    before.set_history(x.history());
-    let pass = move |grad: &Tensor| Ok(vec![Some(hook(grad)?.unwrap_or_else(|| grad.clone()))]);
-    attach(x.clone(), Box::new(Foreign(node.name(), pass)), &[&before], SmallVec::new(), x.place()).map(drop)
-}
-
-fn attach(
+pub(super) fn attach(
     output: Tensor,
     step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor],
     saved: SavedList,
-    place: Place,
+    place: scope::Place,
 ) -> Result<Tensor> {
     let edges = inputs.iter().map(|input| Edge::of(input)).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);
