@@ -317,6 +317,12 @@ pub enum DTypeError {
     InPlaceCast { result: DType, output: DType },
     #[error("this tensor holds {} values, which cannot be read as {}: convert it first, with .to(DType::{:?})", .held.scalar_type(), .asked.scalar_type(), .asked)]
     Read { held: DType, asked: DType },
+    #[error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    )]
+    NegateBool,
+    #[error("Boolean inputs not supported for relu")]
+    ReluBool,
 }
 
 todevice_gpu::debug_is_message!(DTypeError);

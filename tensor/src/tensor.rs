@@ -10,7 +10,6 @@
 //! Not here: arithmetic and transfers. This is the first of the fourteen files of the spine, which read like a book
 //! (see `lib.rs`). Next in the spine: `ops/transfer.rs`.
 
-use crate::place::Place;
 use std::sync::{Arc, Mutex};
 
 use crate::autograd::{self, History, ViewOf};
@@ -43,9 +42,9 @@ struct TensorInner {
     /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that created it.
-    place: Place,
+    place: scope::Place,
     /// The line that moved it to its device, if it was created elsewhere.
-    moved: Option<Place>,
+    moved: Option<scope::Place>,
     /// The module parameter or buffer that this tensor is, if any.
     owner: Option<Box<Owner>>,
 }
@@ -142,7 +141,7 @@ impl Tensor {
         self.detached_from(scope::here())
     }
 
-    pub(crate) fn detached_from(&self, place: Place) -> Tensor {
+    pub(crate) fn detached_from(&self, place: scope::Place) -> Tensor {
         Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout: self.0.layout,
@@ -300,12 +299,12 @@ impl Tensor {
     }
 
     /// The line of the user's program that created this tensor.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> scope::Place {
         self.0.place
     }
 
     /// The line that moved it to its device, if it was created elsewhere.
-    pub fn moved(&self) -> Option<Place> {
+    pub fn moved(&self) -> Option<scope::Place> {
         self.0.moved
     }
 
@@ -362,7 +361,7 @@ impl Tensor {
     ///
     /// A view made as part of another operation (such as the transposed weight in a layer) keeps the line of its
     /// base: that is the tensor the user knows.
-    pub(crate) fn made_at(mut self, place: Place) -> Tensor {
+    pub(crate) fn made_at(mut self, place: scope::Place) -> Tensor {
         if self.is_view() && scope::is_part() {
             return self;
         }

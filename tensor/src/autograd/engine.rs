@@ -6,7 +6,6 @@
 //!
 //! Not here: gradients of single operations. This is the end of the spine.
 
-use crate::place::Place;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -23,9 +22,10 @@ use crate::error::Result;
 use crate::gpu::runtime::Cuda;
 use crate::host_context::HostContext;
 use crate::lock::lock;
+use crate::ops;
+use crate::scope;
 use crate::shape::{Layout, broadcast};
 use crate::tensor::Tensor;
-use crate::{ops, scope};
 
 /// The keyword arguments of `Tensor.backward`.
 #[derive(Clone, Debug, Default)]
@@ -221,7 +221,7 @@ impl Walk {
         root: &History,
         seed: Tensor,
         retain_graph: bool,
-        place: Place,
+        place: scope::Place,
         mut at_leaf: impl FnMut(&Leaf, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         self.send(root, Some(seed))?;

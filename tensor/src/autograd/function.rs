@@ -4,7 +4,6 @@
 //!
 //! Not here: nodes and their order. Next in the spine: `autograd/graph.rs`.
 
-use crate::place::Place;
 use std::array;
 
 use smallvec::SmallVec;
@@ -239,7 +238,7 @@ fn recorded<const N: usize>(
     step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor; N],
     Context { mut saved, save_output, .. }: Context<N>,
-    place: Place,
+    place: scope::Place,
 ) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
         // The function returned its input: the result needs its own handle, or the node would replace the input's
@@ -306,7 +305,7 @@ pub(super) fn attach(
     step: Step,
     inputs: &[&Tensor],
     saved: SavedList,
-    place: Place,
+    place: scope::Place,
 ) -> Tensor {
     let edges = inputs.iter().map(|input| Edge::of(input)).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);

@@ -6,7 +6,6 @@
 //!
 //! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
-use crate::place::Place;
 use std::cell::RefCell;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
@@ -21,6 +20,7 @@ use crate::device::{Device, StreamKey};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::lock::lock;
+use crate::scope;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
@@ -138,7 +138,7 @@ pub(crate) struct Node {
     /// Larger for later operations. A node depends only on earlier ones, so this is a topological order.
     pub(super) sequence: u64,
     /// The recorded call in the user's program.
-    pub(super) place: Place,
+    pub(super) place: scope::Place,
     /// The stream it was launched on, if it ran on a GPU. Its backward runs there too.
     pub(super) stream: Option<StreamKey>,
 }
@@ -202,7 +202,7 @@ impl Node {
         step: Step,
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
-        place: Place,
+        place: scope::Place,
         stream: Option<StreamKey>,
     ) -> Arc<Node> {
         let sequence = NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed);

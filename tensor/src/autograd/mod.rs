@@ -5,6 +5,7 @@
 //! - `graph`: nodes, edges and leaves.
 //! - `gradient`: the autograd methods of tensors.
 //! - `engine`: the backward pass.
+//! - `foreign`: operations and hooks of an interpreter.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
 //! - `reach`: the leaves behind a result.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
@@ -16,7 +17,7 @@
 mod checkpoint;
 mod engine;
 pub(crate) mod error;
-mod foreign;
+pub(crate) mod foreign;
 mod function;
 pub(crate) mod gradcheck;
 mod gradient;
@@ -37,9 +38,7 @@ pub use function::{Context, Function, Saved};
 pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 
-pub use foreign::{on_gradient, record_foreign};
 pub(crate) use function::{record, record_list};
 pub(crate) use graph::{History, ViewOf};
 pub(crate) use mode::{Mode, is_recording};
 pub(crate) use reach::Reach;
-pub use saved::saved_tensors_hooks;

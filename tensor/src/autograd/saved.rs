@@ -10,17 +10,15 @@
 //!
 //! Not here: checkpoints, in `checkpoint.rs`, and the backward pass. Next in the spine: `autograd/engine.rs`.
 
-use crate::place::Place;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
 use super::mode;
 use crate::error::Result;
-use crate::lock::lock;
+use crate::scope;
 use crate::tensor::Tensor;
-use crate::thread::{CurrentHooks, Guard, Part};
 
 /// A tensor saved for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -42,6 +40,13 @@ impl SavedTensor {
         SavedTensor { made_by: Some(made_by), ..SavedTensor::new(Some(tensor)) }
     }
 
+    /// Whether it is a number of the program, as in `x * 2`, and no tensor. Only the operation and this hold it, where an
+    /// interpreter would hold a tensor twice.
+    pub(super) fn is_number(&self) -> bool {
+        let is_number = |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
+        self.made_by.is_none() && self.tensor.as_ref().is_some_and(is_number)
+    }
+
     /// The same tensor without the graph that computed it.
     pub(super) fn detached(&self) -> SavedTensor {
         let tensor = self.tensor.as_ref().map(|tensor| tensor.detached_from(tensor.place()));
@@ -53,7 +58,7 @@ impl SavedTensor {
         self.made_by.or_else(|| self.tensor.as_ref().and_then(Tensor::grad_fn))
     }
 
-    pub(super) fn unpack(&self, place: Place) -> Result<Option<Tensor>> {
+    pub(super) fn unpack(&self, place: scope::Place) -> Result<Option<Tensor>> {
         let Some(tensor) = &self.tensor else { return Ok(None) };
         if tensor.version() != self.version {
             return Err(AutogradError::ModifiedInPlace {
@@ -85,51 +90,6 @@ pub(super) enum SavedTensors {
 /// Takes over the tensors that a thread's nodes save (`torch.autograd.graph.saved_tensors_hooks`).
 pub(super) struct SavedTensorsHooks {
     pub(super) pack: Box<dyn Fn(SavedList) -> SavedTensors + Send + Sync>,
-}
-
-/// Begins `torch.autograd.graph.saved_tensors_hooks`: `pack` takes each tensor that is saved, and `unpack` returns it
-/// for the backward pass.
-#[doc(hidden)]
-pub fn saved_tensors_hooks<P: Send + Sync + 'static>(
-    pack: impl Fn(&Tensor) -> Result<P> + Send + Sync + 'static,
-    unpack: impl Fn(&P) -> Result<Tensor> + Send + Sync + 'static,
-) -> Guard {
-    let unpack = Arc::new(unpack);
-    let pack = move |tensors: SavedList| {
-        // The number in `x * 2` is no tensor of the program: PyTorch hides it from hooks. Only the operation and the
-        // saved tensor hold it, where the interpreter would hold a tensor of the program twice.
-        let is_number = |saved: &SavedTensor| {
-            let is_number =
-                |tensor: &Tensor| tensor.ndim() == 0 && !tensor.is_cuda() && tensor.handles() == 2;
-            saved.made_by.is_none() && saved.tensor.as_ref().is_some_and(is_number)
-        };
-        let are_numbers: SmallVec<[bool; 2]> = tensors.iter().map(is_number).collect();
-        let packed = tensors.iter().zip(&are_numbers).map(|(saved, is_number)| match &saved.tensor {
-            Some(tensor) if !is_number => pack(tensor).map(Some),
-            _ => Ok(None),
-        });
-        let packed: Result<Vec<Option<P>>> = packed.collect();
-        let packed = Mutex::new(packed.map_err(Some));
-        let keep = |(saved, is_number): (&SavedTensor, &bool)| match is_number {
-            true => saved.clone(),
-            false => SavedTensor::new(None),
-        };
-        let numbers: SavedList = tensors.iter().zip(&are_numbers).map(keep).collect();
-        let unpack = unpack.clone();
-        SavedTensors::Packed(Arc::new(move || match &mut *lock(&packed) {
-            Ok(packed) => packed
-                .iter()
-                .zip(&numbers)
-                .map(|(kept, number)| match kept {
-                    Some(kept) => Ok(SavedTensor::new(Some(&unpack(kept)?))),
-                    None => Ok(number.clone()),
-                })
-                .collect(),
-            Err(error) => Err(error.take().unwrap_or_else(|| AutogradError::BackwardTwice.into())),
-        }))
-    };
-    let hooks = SavedTensorsHooks { pack: Box::new(pack) };
-    Guard::of(CurrentHooks(Some(Arc::new(hooks))).enter())
 }
 
 impl SavedTensors {

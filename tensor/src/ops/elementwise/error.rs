@@ -16,12 +16,6 @@ pub enum ElementwiseError {
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
     )]
     SubtractBool,
-    #[error(
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-    )]
-    NegateBool,
-    #[error("Boolean inputs not supported for relu")]
-    ReluBool,
     #[error("where expected condition to be a boolean tensor, but got a tensor with dtype {}", .got.scalar_type())]
     WhereCondition { got: DType },
     #[error("masked_fill_ only supports boolean masks, but got mask with dtype {}", .got.cpp_name())]

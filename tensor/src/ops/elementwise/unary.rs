@@ -12,7 +12,6 @@
 //! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine:
 //! `base/kernel.rs` of `todevice-gpu`.
 
-use super::error::ElementwiseError;
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::{Float, Number, Rectified};
 use crate::dtype::DType;
@@ -170,7 +169,7 @@ unary! {
         kernel: row! { name: "neg", types: numbers, cost: Cheap, element: |x: T| -> T { x.negative() } },
         saves: Nothing(|grad| grad.neg()),
         ints: IntInput::Native,
-        bools: BoolInput::Refused(|| ElementwiseError::NegateBool.into()),
+        bools: BoolInput::Refused(|| DTypeError::NegateBool.into()),
     };
     /// `|x|`.
     fn abs, abs_ => static ABS: Unary = Unary {
@@ -203,7 +202,7 @@ unary! {
         kernel: row! { name: "relu", types: each, cost: Cheap, element: |x: T| -> T { x.rectified() } },
         saves: Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
         ints: IntInput::Native,
-        bools: BoolInput::Refused(|| ElementwiseError::ReluBool.into()),
+        bools: BoolInput::Refused(|| DTypeError::ReluBool.into()),
     };
     // ANCHOR_END: relu
     /// The largest integer not above x.
