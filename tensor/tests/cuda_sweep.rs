@@ -631,6 +631,7 @@ fn shapes() -> Vec<Case> {
         case("unfold overlapping", boxes(), |x| one(x[0].unfold(0, 2, 1))),
         case("split", boxes(), |x| x[0].split(2, 0)),
         case("chunk", boxes(), |x| x[0].chunk(2, -1)),
+        case("unbind", boxes(), |x| x[0].unbind(0)),
         case("cat", sizes(&joined), |x| one(Tensor::cat(&[&x[0], &x[1], &x[0]], 0))),
         case("cat -1", sizes(&joined), |x| one(Tensor::cat(&[&x[0], &x[1]], -1))),
         case("stack", pairs(), |x| one(Tensor::stack(&[&x[0], &x[1]], 0))),
@@ -1258,7 +1259,7 @@ const NOT_SEEN: [(&str, &str); 5] = [
     ("conv2d ConvolutionBackward0", "a device adds up in other orders: convolutions_on_devices.rs, cudnn.rs"),
     ("addmm dot remainder", "parts of linear, matmul and take_along_dim"),
     (
-        "view unsqueeze squeeze expand permute transpose select slice unfold",
+        "view unsqueeze squeeze expand permute transpose select slice unbind unfold",
         "views launch nothing; their nodes are seen",
     ),
 ];

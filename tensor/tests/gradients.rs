@@ -259,6 +259,7 @@ fn views() -> Vec<Case> {
             parts[0].mul(&parts[1])?.mul(&parts[2])
         }),
         case("part of a split", &[&[5, 2]], |x| Ok(x[0].split(2, 0)?.remove(1))),
+        case("row", &[&[3, 2]], |x| Ok(x[0].unbind(0)?.remove(1))),
         case("chunk of nothing", &[&[0, 2]], |x| Ok(x[0].chunk(3, 0)?.remove(2))),
         case("index_select", &[&[3, 2]], |x| x[0].index_select(0, &index(&[2, 0, 2, 2]))),
         case("index_select last", &[&[2, 3]], |x| x[0].index_select(-1, &index(&[1, 1]))),
