@@ -398,7 +398,7 @@ def channels_last():
     # ANCHOR_END: formats
     for name, tensor in [("images", images), ("last", last), ("doubled", doubled)]:
         print(f"{name:7}  {str(tuple(tensor.shape))}  {tensor.stride()}")
-    assert result.is_contiguous(memory_format=torch.channels_last)
+    print(f"result   {tuple(result.shape)}")
 
 
 if __name__ == "__main__":

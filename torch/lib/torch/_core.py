@@ -74,7 +74,8 @@ class Node:
         self._name = name
 
     def name(self):
-        return self._name
+        name = self._name
+        return "torch::autograd::CopySlices" if name == "CopySlices" else name
 
     def __repr__(self):
         return f"<{self._name} object at {id(self):#x}>"

@@ -42,9 +42,25 @@ fn full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Te
     )
 }
 
+/// A tensor like the first argument. `new` makes a contiguous one; for strides to keep, `like` makes one from a tensor of
+/// the dtype and the device that are asked for.
+pub(super) fn like(
+    a: &Arguments,
+    from: usize,
+    new: impl FnOnce(&[usize], TensorOptions) -> todevice::Result<Tensor>,
+    like: impl FnOnce(&Tensor) -> todevice::Result<Tensor>,
+) -> Result<Tensor> {
+    let x = a.t(0);
+    let options = a.options_like(from, &x);
+    if x.is_contiguous() {
+        return Ok(new(x.sizes(), options)?);
+    }
+    let made = like(&x.detach().to((options.device, options.dtype.unwrap_or(x.dtype())))?)?;
+    Ok(if options.requires_grad { made.requires_grad_(true)? } else { made })
+}
+
 fn full_like(a: &Arguments, value: Scalar, from: usize) -> Result<Tensor> {
-    let like = a.t(0);
-    Ok(Tensor::full(like.sizes(), (value, a.options_like(from, &like)))?)
+    like(a, from, |sizes, options| Tensor::full(sizes, (value, options)), |x| x.full_like(value))
 }
 
 fn new_full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Tensor> {
@@ -87,9 +103,9 @@ table! {
     Function "zeros(int[] size, **options)" => |a| finish(Tensor::zeros((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
     Function "ones(int[] size, **options)" => |a| finish(Tensor::ones((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
     Function "full(int[] size, Scalar fill_value, **options)" => |a| full(a, &a.sizes(0)?, a.scalar(1), 2)?;
-    Function "empty_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::empty((like.sizes(), a.options_like(1, &like)))? };
-    Function "zeros_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::zeros((like.sizes(), a.options_like(1, &like)))? };
-    Function "ones_like(Tensor input, **options)" => |a| { let like = a.t(0); Tensor::ones((like.sizes(), a.options_like(1, &like)))? };
+    Function "empty_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::empty((sizes, options)), Tensor::empty_like)?;
+    Function "zeros_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::zeros((sizes, options)), Tensor::zeros_like)?;
+    Function "ones_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::ones((sizes, options)), Tensor::ones_like)?;
     Function "full_like(Tensor input, Scalar fill_value, **options)" => |a| full_like(a, a.scalar(1), 2)?;
     Method "new_empty(Tensor input, int[] size, **options)" => |a| Tensor::empty((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
     Method "new_zeros(Tensor input, int[] size, **options)" => |a| Tensor::zeros((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;

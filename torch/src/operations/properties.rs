@@ -1,7 +1,8 @@
 //! Methods that ask about a tensor, move it, or read it.
 
-use todevice::{DType, Device, Tensor, ToOptions, autograd};
+use todevice::{DType, Device, MemoryFormat, Tensor, ToOptions, autograd};
 
+use super::shape::memory_format;
 use super::table;
 use crate::arguments::{Arguments, of_element};
 use crate::fault::{Result, raise};
@@ -24,7 +25,14 @@ fn cuda(a: &Arguments) -> Result<Tensor> {
 }
 
 fn to(a: &Arguments, device: Option<Device>, dtype: Option<DType>, from: usize) -> Result<Tensor> {
-    Ok(a.t(0).to(ToOptions { device, dtype, non_blocking: a.bool(from), copy: a.bool(from + 1) })?)
+    let memory_format = memory_format(a, from + 2, MemoryFormat::Preserve)?;
+    Ok(a.t(0).to(ToOptions {
+        device,
+        dtype,
+        memory_format,
+        non_blocking: a.bool(from),
+        copy: a.bool(from + 1),
+    })?)
 }
 
 fn cast(a: &Arguments, dtype: DType) -> Result<Tensor> {
@@ -81,7 +89,7 @@ table! {
     Both "numel(Tensor input)" => |a| a.t(0).numel();
     Method "nelement(Tensor input)" => |a| a.t(0).numel();
     Method "element_size(Tensor input)" => |a| a.t(0).element_size();
-    Method "is_contiguous(Tensor input)" => |a| a.t(0).is_contiguous();
+    Method "is_contiguous(Tensor input, *, any? memory_format=None)" => |a| a.t(0).is_contiguous_in(memory_format(a, 1, MemoryFormat::Contiguous)?);
     Method "is_pinned(Tensor input)" => |a| a.t(0).is_pinned();
     Method "get_device(Tensor input)" => |a| { let x = a.t(0); if x.is_cuda() { x.device().index() as i64 } else { -1 } };
     Both "is_floating_point(Tensor input)" => |a| a.t(0).dtype().is_floating_point();

@@ -2,6 +2,7 @@
 
 use todevice::{DType, RandomOptions, Tensor, TensorOptions};
 
+use super::create::like;
 use super::table;
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
@@ -30,11 +31,6 @@ fn randint(a: &Arguments, low: i64, high: i64, sizes: usize) -> Result<Tensor> {
 fn normal(a: &Arguments) -> Result<Tensor> {
     let x = Tensor::empty((&a.sizes(2)?[..], plain(a.options(4))))?;
     Ok(x.normal_(a.float(0), a.float(1), a.generator(3))?)
-}
-
-fn like(a: &Arguments, of: fn(&[usize], RandomOptions) -> todevice::Result<Tensor>) -> Result<Tensor> {
-    let x = a.t(0);
-    finish(of(x.sizes(), plain(a.options_like(1, &x)).into())?, a, 1)
 }
 
 /// Draws indices by the weights of a distribution, one after the other as PyTorch does for one draw without
@@ -66,8 +62,8 @@ table! {
         };
     Function "normal(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| normal(a)?;
-    Function "rand_like(Tensor input, **options)" => |a| like(a, |sizes, options| Tensor::rand((sizes, options)))?;
-    Function "randn_like(Tensor input, **options)" => |a| like(a, |sizes, options| Tensor::randn((sizes, options)))?;
+    Function "rand_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::rand((sizes, options)), Tensor::rand_like)?;
+    Function "randn_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::randn((sizes, options)), Tensor::randn_like)?;
     Both "bernoulli(Tensor input, *, Generator? generator=None)" => |a| a.t(0).bernoulli(a.generator(1))?;
     Both "multinomial(Tensor input, int num_samples, bool replacement=False)" => |a| multinomial(a)?;
     Method "uniform_(Tensor input, float from=0, float to=1, *, Generator? generator=None)" => |a| {

@@ -1,6 +1,6 @@
 //! Views, copies, and operations that join or split tensors.
 
-use todevice::{CopyOptions, DType, Tensor};
+use todevice::{CopyOptions, DType, MemoryFormat, Tensor, ToOptions};
 
 use super::table;
 use crate::arguments::Arguments;
@@ -27,11 +27,6 @@ fn split(a: &Arguments) -> Result<Value> {
         start += *length as usize;
     }
     Ok(Value::Tuple(parts))
-}
-
-fn unbind(x: &Tensor, dim: i64) -> Result<Value> {
-    let parts = (0..x.size(dim)? as i64).map(|i| x.select(dim, i));
-    Ok(Value::Tuple(parts.collect::<todevice::Result<_>>()?))
 }
 
 /// `x.repeat(2, 3)`: views of size 1 that expand, and one copy.
@@ -133,12 +128,18 @@ fn flip(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
     Ok(x)
 }
 
-fn check_format(a: &Arguments, i: usize) -> Result<()> {
-    let Some(format) = a.any(i) else { return Ok(()) };
+pub(super) fn memory_format(a: &Arguments, i: usize, default: MemoryFormat) -> Result<MemoryFormat> {
+    let Some(format) = a.any(i) else { return Ok(default) };
     match format.str(a.vm)?.to_string().as_str() {
-        "torch.contiguous_format" | "torch.preserve_format" => Ok(()),
+        "torch.contiguous_format" => Ok(MemoryFormat::Contiguous),
+        "torch.channels_last" => Ok(MemoryFormat::ChannelsLast),
+        "torch.preserve_format" => Ok(MemoryFormat::Preserve),
         other => Err(not_here(&format!("memory_format={other}"))),
     }
+}
+
+fn clone(x: &Tensor, memory_format: MemoryFormat) -> Result<Tensor> {
+    Ok(x.to(ToOptions { copy: true, memory_format, ..Default::default() })?)
 }
 
 table! {
@@ -180,7 +181,7 @@ table! {
     Both "split(Tensor input, int split_size, int dim=0)" => |a| a.t(0).split(a.count(1)?, a.int(2))?;
     Both "split(Tensor input, int[] split_size, int dim=0)" => |a| split(a)?;
     Both "chunk(Tensor input, int chunks, int dim=0)" => |a| a.t(0).chunk(a.count(1)?, a.int(2))?;
-    Both "unbind(Tensor input, int dim=0)" => |a| unbind(&a.t(0), a.int(1))?;
+    Both "unbind(Tensor input, int dim=0)" => |a| Value::Tuple(a.t(0).unbind(a.int(1))?);
     Both "tril(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), false)?;
     Both "triu(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), true)?;
     Both "flip(Tensor input, int[] dims)" => |a| flip(&a.t(0), a.ints(1))?;
@@ -192,8 +193,8 @@ table! {
         let rows = a.tensors(0).into_iter().map(|x| if x.ndim() < 2 { x.reshape(&[1, -1]) } else { Ok(x) });
         Tensor::cat(&rows.collect::<todevice::Result<Vec<_>>>()?, 0)?
     };
-    Both "clone(Tensor input, *, any? memory_format=None)" => |a| { check_format(a, 1)?; a.t(0).copy()? };
-    Method "contiguous(Tensor input, *, any? memory_format=None)" => |a| { check_format(a, 1)?; a.t(0).contiguous()? };
+    Both "clone(Tensor input, *, any? memory_format=None)" => |a| clone(&a.t(0), memory_format(a, 1, MemoryFormat::Preserve)?)?;
+    Method "contiguous(Tensor input, *, any? memory_format=None)" => |a| a.t(0).contiguous_in(memory_format(a, 1, MemoryFormat::Contiguous)?)?;
     Both "detach(Tensor input)" => |a| a.t(0).detach();
     Method "detach_(Tensor input)" => |a| { let x = a.object(0); x.replace(x.get().detach()); x.get() };
     Method "copy_(Tensor input, Tensor src, bool non_blocking=False)" => |a| a.t(0).copy_with_(&a.t(1), CopyOptions { non_blocking: a.bool(2) })?;

@@ -334,10 +334,12 @@ class Module:
         return self
 
     def to(self, *args, **kwargs):
-        device, dtype, non_blocking = _parse_to(*args, **kwargs)
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
 
         def convert(tensor):
-            return tensor.to(device, dtype if tensor.is_floating_point() else None, non_blocking)
+            kind = dtype if tensor.is_floating_point() else None
+            format = memory_format if tensor.dim() == 4 else None
+            return tensor.to(device, kind, non_blocking, memory_format=format)
 
         return self._apply(convert)
 
@@ -497,7 +499,7 @@ def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, memor
     if isinstance(device, Tensor):
         tensor, device = device, None
     if tensor is not None:
-        return tensor.device, tensor.dtype, non_blocking
+        return tensor.device, tensor.dtype, non_blocking, memory_format
     if isinstance(device, DType):
         device, dtype, non_blocking = None, device, dtype if isinstance(dtype, bool) else non_blocking
     if isinstance(dtype, bool):
@@ -506,7 +508,7 @@ def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, memor
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
     if device is not None and not isinstance(device, (str, int, Device)):
         raise TypeError(f"to() received an invalid combination of arguments - got ({type(device).__name__})")
-    return Device(device) if device is not None else None, dtype, non_blocking
+    return Device(device) if device is not None else None, dtype, non_blocking, memory_format
 
 
 Module.__module__ = "torch.nn.modules.module"
