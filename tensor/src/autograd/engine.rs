@@ -240,7 +240,9 @@ impl Walk {
             HostContext::spend(|host| &host.node);
             let grads = match &node.step {
                 Step::Function(function) => function.backward(&node, &saved, &grad)?,
-                Step::Part { base, view } => [Some(grad.spread_over(base, view)?)].into_iter().collect(),
+                Step::Part(layouts) => {
+                    [Some(grad.spread_over(&layouts[0], &layouts[1])?)].into_iter().collect()
+                }
             };
             drop((grad, saved, scope));
             if !retain_graph {

@@ -296,7 +296,7 @@ pub(crate) fn record_list(
 /// Makes `view` a strided part of its base, in any mode: the view itself was recorded.
 #[track_caller]
 pub(super) fn attach_part(view: &Tensor, base: &Tensor) {
-    let step = Step::Part { base: *base.layout(), view: *view.layout() };
+    let step = Step::Part(Box::new([*base.layout(), *view.layout()]));
     attach(view.clone(), step, &[base], SmallVec::new(), scope::here());
 }
 

@@ -121,11 +121,8 @@ impl Leaf {
 /// How a node computes the gradients of its inputs.
 pub(super) enum Step {
     Function(Box<dyn ErasedFunction>),
-    /// The operation was a view of its input: the layouts of both. The engine computes the gradient.
-    Part {
-        base: Layout,
-        view: Layout,
-    },
+    /// The operation was a view of its input: the layouts of the input and of the view. The engine computes the gradient.
+    Part(Box<[Layout; 2]>),
 }
 
 /// One recorded operation.
@@ -212,7 +209,7 @@ impl Node {
     pub(crate) fn name(&self) -> &'static str {
         match &self.step {
             Step::Function(function) => function.name(),
-            Step::Part { .. } => "AsStridedBackward0",
+            Step::Part(_) => "AsStridedBackward0",
         }
     }
 }
