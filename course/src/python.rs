@@ -11,6 +11,11 @@ use crate::workplace::{failed, root};
 /// Runs `torch-python` with these flags. Paths in them are those of the caller's folder, which stays the current one.
 pub fn python(flags: &[String]) -> Result<(), Stop> {
     let manifest = root().join("torch/Cargo.toml");
+    if !manifest.exists() {
+        return Err(failed(
+            "a pack has no interpreter of Python: clone the course, and run this command there",
+        ));
+    }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("torch/target"), Into::into);
     if !target.join("debug").join(format!("torch-python{}", std::env::consts::EXE_SUFFIX)).exists() {
         to_stdout("Compiling the interpreter of Python takes about four minutes, once.\n");

@@ -14,8 +14,8 @@ use crate::workplace::{failed, root};
 /// The packages whose programs students run.
 const FOR: [&str; 3] = ["course", "labs", "lab-12"];
 
-/// Folders without sources, or with a student's own files.
-const SKIPPED: [&str; 4] = ["target", ".git", ".github", ".ci"];
+/// Folders without sources, with a student's own files, or with the interpreter of Python, which takes minutes to compile.
+const SKIPPED: [&str; 5] = ["target", ".git", ".github", ".ci", "torch"];
 
 fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
     failed(format!("{}: {error}", what.display()))
@@ -132,6 +132,9 @@ fn trimmed(manifest: &str, members: &[Member]) -> String {
             line.split_once("path = \"").and_then(|(_, rest)| rest.split_once('"')).map(|(path, _)| path);
         if is_left_out || path.is_some_and(|path| !members.iter().any(|member| member == path)) {
             continue;
+        }
+        if line.starts_with("exclude = ") {
+            continue; // What it excludes is not in the pack.
         }
         if line.starts_with("members = ") {
             text += &format!("members = {members:?}\nexclude = [\"vendor\"]\n");
