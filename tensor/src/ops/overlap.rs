@@ -2,7 +2,6 @@
 
 use crate::error::{Result, TensorError};
 use crate::ops::NewValues;
-use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 impl NewValues<'_> {
@@ -35,7 +34,7 @@ pub(super) fn check_target(target: &Tensor) -> Result<()> {
 /// pass, and are read before the target is written.
 pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     let (to, from) = (target.layout(), source.layout());
-    if !target.shares_storage(source) || !is_dense(to) || !is_dense(from) {
+    if !target.shares_storage(source) || !to.is_dense() || !from.is_dense() {
         return Ok(());
     }
     let [to_end, from_end] = [to, from].map(|layout| layout.offset + layout.numel());
@@ -51,9 +50,4 @@ pub(super) fn is_expanded(target: &Tensor) -> bool {
 
 pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
     target.shares_storage(source) && target.layout() == source.layout() && target.dtype() == source.dtype()
-}
-
-/// Whether the elements fill a range of memory, each once (`is_non_overlapping_and_dense`).
-fn is_dense(layout: &Layout) -> bool {
-    layout.reach() == layout.numel() && !layout.overlaps_itself()
 }
