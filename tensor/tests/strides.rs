@@ -42,7 +42,8 @@ fn results_have_the_strides_of_pytorch() {
                         continue; // A kernel would fail, and the GPU would be lost for later calls.
                     }
                     let ours = call(x).ok().map(|result| result.strides().to_vec());
-                    let exempt = ROW_MAJOR_HERE.contains(name) && ours.is_some() && ours == row_major(call(x));
+                    let exempt =
+                        ROW_MAJOR_HERE.contains(name) && ours.is_some() && ours == row_major(call(x));
                     if ours != expected && !exempt {
                         differ.push(format!("{name} of {layout}: {ours:?}, PyTorch {expected:?}"));
                     }

@@ -18,8 +18,7 @@ impl Layout {
         if self.is_contiguous() {
             return true;
         }
-        let order = memory_order(self.sizes(), &[*self]);
-        self.permute(&order).is_contiguous()
+        self.permute(&memory_order(self.sizes(), &[self])).is_contiguous()
     }
 
     /// The layout of a new tensor like this one (`torch.empty_like`): the same strides if they are dense, else the same
@@ -27,23 +26,23 @@ impl Layout {
     pub fn like(&self) -> Result<Layout> {
         match self.is_dense() {
             true => Ok(self.at_start()),
-            false => self.packed_in(&memory_order(self.sizes(), &[*self])),
+            false => self.packed_in(&memory_order(self.sizes(), &[self])),
         }
     }
 
     /// The layout of the result of an elementwise operation whose operands are broadcast to `sizes`.
-    pub fn of_result(sizes: &[usize], operands: &[Layout]) -> Result<Layout> {
+    pub fn of_result(sizes: &[usize], operands: &[&Layout]) -> Result<Layout> {
         let result = Layout::contiguous(sizes)?;
         if operands.iter().all(|operand| operand.sizes() == sizes) {
-            if operands.iter().all(Layout::is_contiguous) {
+            if operands.iter().all(|operand| operand.is_contiguous()) {
                 return Ok(result);
             }
-            let is_alike = |operand: &Layout| operand.strides() == operands[0].strides();
-            if operands[0].is_dense() && operands.iter().all(is_alike) {
+            let is_alike = |operand: &&Layout| operand.strides() == operands[0].strides();
+            if operands.iter().all(is_alike) && operands[0].is_dense() {
                 return Ok(operands[0].at_start());
             }
         }
-        match Layout::order_of(sizes, operands)? {
+        match Layout::order_of(sizes, operands) {
             Some(order) => result.packed_in(&order),
             None => Ok(result),
         }
@@ -59,19 +58,15 @@ impl Layout {
         let of_index: Order = index.strides().iter().copied().chain(others.iter().map(|_| 0)).collect();
         let operands = [entries, of_index].map(|strides| Layout::strided(&sizes, &strides, 0));
         let [entries, of_index] = operands;
-        Layout::of_result(&sizes, &[entries?, of_index?])
+        Layout::of_result(&sizes, &[&entries?, &of_index?])
     }
 
     /// The order in which an elementwise operation goes through its operands, which are broadcast to `sizes`, or `None`
     /// for that of a contiguous tensor. Pass the output first, if it exists: it counts most.
-    pub fn order_of(sizes: &[usize], operands: &[Layout]) -> Result<Option<Order>> {
-        let mut broadcast: SmallVec<[Layout; 4]> = SmallVec::new();
-        for operand in operands {
-            broadcast.push(operand.repeated(sizes)?);
-        }
-        let order = memory_order(sizes, &broadcast);
+    pub fn order_of(sizes: &[usize], operands: &[&Layout]) -> Option<Order> {
+        let order = memory_order(sizes, operands);
         let is_row_major = order.iter().enumerate().all(|(position, dim)| position == *dim);
-        Ok(Some(order).filter(|_| !is_row_major))
+        Some(order).filter(|_| !is_row_major)
     }
 
     /// A layout of these sizes without gaps, in this order.
@@ -88,7 +83,7 @@ impl Layout {
 
 /// Sorts dimensions by stride, like `TensorIteratorBase::reorder_dimensions`. Broadcast dimensions have stride 0, which
 /// tells nothing about their place, so the sort compares neighbors and may leave them where they are.
-fn memory_order(sizes: &[usize], operands: &[Layout]) -> Order {
+fn memory_order(sizes: &[usize], operands: &[&Layout]) -> Order {
     let mut order: Order = (0..sizes.len()).collect();
     for end in (0..order.len().saturating_sub(1)).rev() {
         let mut at = end;
@@ -107,9 +102,9 @@ fn memory_order(sizes: &[usize], operands: &[Layout]) -> Order {
 }
 
 /// Whether dimension `a` is faster in memory than dimension `b`, or `None` if the operands do not tell.
-fn is_faster(sizes: &[usize], operands: &[Layout], a: usize, b: usize) -> Option<bool> {
+fn is_faster(sizes: &[usize], operands: &[&Layout], a: usize, b: usize) -> Option<bool> {
     for operand in operands {
-        let [of_a, of_b] = [a, b].map(|dim| operand.strides()[dim]);
+        let [of_a, of_b] = [a, b].map(|dim| broadcast_stride(operand, sizes, dim));
         if of_a == 0 || of_b == 0 {
             continue;
         }
@@ -121,6 +116,12 @@ fn is_faster(sizes: &[usize], operands: &[Layout], a: usize, b: usize) -> Option
         }
     }
     None
+}
+
+/// The stride of an operand that is broadcast to `sizes`: 0 along a dimension that it lacks or repeats.
+fn broadcast_stride(operand: &Layout, sizes: &[usize], dim: usize) -> usize {
+    let own = (dim + operand.ndim()).checked_sub(sizes.len());
+    own.filter(|own| operand.sizes()[*own] == sizes[dim]).map_or(0, |own| operand.strides()[own])
 }
 
 #[cfg(test)]
@@ -150,9 +151,9 @@ mod tests {
     #[test]
     fn the_first_operand_with_an_opinion_decides() -> Result<(), Box<dyn Error>> {
         let (t, plain, row) = (layout(&[2, 3], &[1, 2]), layout(&[2, 3], &[3, 1]), layout(&[3], &[1]));
-        assert_eq!(Layout::of_result(&[2, 3], &[t, plain])?.strides(), [1, 2]);
-        assert_eq!(Layout::of_result(&[2, 3], &[plain, t])?.strides(), [3, 1]);
-        assert_eq!(Layout::of_result(&[2, 3], &[row, t])?.strides(), [1, 2]);
+        assert_eq!(Layout::of_result(&[2, 3], &[&t, &plain])?.strides(), [1, 2]);
+        assert_eq!(Layout::of_result(&[2, 3], &[&plain, &t])?.strides(), [3, 1]);
+        assert_eq!(Layout::of_result(&[2, 3], &[&row, &t])?.strides(), [1, 2]);
         Ok(())
     }
 }

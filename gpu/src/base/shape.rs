@@ -210,19 +210,15 @@ impl Layout {
     /// Whether the elements in logical order are contiguous in memory.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if self.numel() == 0 {
-            return true;
-        }
-        let mut expected = 1;
-        for dim in (0..self.ndim).rev() {
-            if self.sizes[dim] != 1 {
-                if self.strides[dim] != expected {
-                    return false;
-                }
-                expected *= self.sizes[dim];
+        let (mut is_contiguous, mut expected) = (true, 1);
+        for (size, stride) in self.sizes().iter().zip(self.strides()).rev().filter(|(size, _)| **size != 1) {
+            if *size == 0 {
+                return true;
             }
+            is_contiguous &= *stride == expected;
+            expected = expected.wrapping_mul(*size); // A view that repeats memory may have too many elements.
         }
-        true
+        is_contiguous
     }
 
     /// Whether two indices can address the same element, as in an expanded or unfolded view.
@@ -266,20 +262,6 @@ impl Layout {
     }
 
     pub fn expand(&self, sizes: &[usize]) -> Result<Layout> {
-        let mut out = self.repeated(sizes)?;
-        if self.ndim == 0 {
-            return Ok(out);
-        }
-        // A new dimension of size 1 repeats nothing, so its stride steps over the next dimension.
-        let new_dims = sizes.len() - self.ndim;
-        for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
-            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
-        }
-        Ok(out)
-    }
-
-    /// Like [`expand`](Self::expand), with stride 0 for all new dimensions.
-    pub(super) fn repeated(&self, sizes: &[usize]) -> Result<Layout> {
         let mut out = Layout::from_parts(sizes, &[], self.offset)?;
         let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         if numel.is_none_or(|numel| numel > isize::MAX as usize) {
@@ -294,6 +276,11 @@ impl Layout {
                 let (from, to) = (self.sizes().to_vec(), signed(sizes));
                 return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
             }
+        }
+        // A new dimension of size 1 repeats nothing, so its stride steps over the next dimension. A number has none.
+        let steps = if self.ndim == 0 { 0 } else { new_dims.min(sizes.len().saturating_sub(1)) };
+        for dim in (0..steps).rev().filter(|dim| sizes[*dim] == 1) {
+            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
         }
         out.countable()
     }

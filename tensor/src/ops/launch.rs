@@ -49,17 +49,21 @@ pub(crate) fn launch_on(
     launch_in_order(kernel, &reads, &[out], ints, floats)
 }
 
+/// The number of elements above which ordering the tensors takes less time than gathering elements.
+const WORTH_ORDERING: usize = 256;
+
 /// The tensors of an elementwise kernel, the output last, with their dimensions in the order of the output's memory: a
-/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in this order already.
+/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in
+/// this order already, or too small for it to matter.
 fn in_memory_order(reads: &[&Tensor], write: &Tensor) -> Result<Option<SmallVec<[Tensor; 4]>>> {
     let sizes = write.sizes();
     let is_plain =
         |tensor: &&&Tensor| tensor.is_contiguous() && (tensor.sizes() == sizes || tensor.ndim() == 0);
-    if sizes.len() < 2 || reads.iter().chain(&[write]).all(|tensor| is_plain(&tensor)) {
+    if write.numel() < WORTH_ORDERING || reads.iter().chain(&[write]).all(|tensor| is_plain(&tensor)) {
         return Ok(None);
     }
-    let layouts: SmallVec<[Layout; 4]> = [write].iter().chain(reads).map(|tensor| *tensor.layout()).collect();
-    let Some(order) = Layout::order_of(sizes, &layouts)? else { return Ok(None) };
+    let layouts: SmallVec<[&Layout; 4]> = [write].iter().chain(reads).map(|tensor| tensor.layout()).collect();
+    let Some(order) = Layout::order_of(sizes, &layouts) else { return Ok(None) };
     let mut ordered = SmallVec::new();
     for tensor in reads.iter().chain(&[write]) {
         let layout = match tensor.ndim() {

@@ -87,7 +87,7 @@ impl Tensor {
         if operands.iter().all(is_plain) {
             return lead.uninit_beside(lead.sizes(), dtype);
         }
-        let layouts: SmallVec<[Layout; 4]> = operands.iter().map(|operand| *operand.layout()).collect();
+        let layouts: SmallVec<[&Layout; 4]> = operands.iter().map(|operand| operand.layout()).collect();
         lead.uninit_with(Layout::of_result(&broadcast_all(operands)?, &layouts)?, dtype)
     }
 }
@@ -105,7 +105,7 @@ fn promoted_result(operands: [&Tensor; 2], dtype: DType) -> Result<Tensor> {
         true => Ok(*operand.layout()),
         false => operand.layout().like(),
     });
-    operands[0].uninit_with(Layout::of_result(&broadcast_all(&operands)?, &[a?, b?])?, dtype)
+    operands[0].uninit_with(Layout::of_result(&broadcast_all(&operands)?, &[&a?, &b?])?, dtype)
 }
 
 fn broadcast_all(operands: &[&Tensor]) -> Result<Vec<usize>> {

@@ -102,7 +102,7 @@ fn launch_step<const W: usize>(
     if written.iter().any(|tensor| tensor.layout().overlaps_itself()) {
         return Err(TensorError::WriteOverlap.into());
     }
-    let order = Layout::order_of(parameter.sizes(), &[*parameter.layout()])?;
+    let order = Layout::order_of(parameter.sizes(), &[parameter.layout()]);
     let in_order = |tensor: &Tensor| match &order {
         Some(order) => tensor.with_layout(tensor.layout().permute(order)),
         None => tensor.detach(),

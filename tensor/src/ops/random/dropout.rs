@@ -40,7 +40,7 @@ impl Tensor {
         }
         if self.is_cuda() {
             let mask = self.uninit_like(DType::Bool)?;
-            kernels::bernoulli_scalar(1.0 - p, &in_memory_order(&mask)?)?;
+            kernels::bernoulli_scalar(1.0 - p, &in_memory_order(&mask))?;
             return ops::apply(DropoutFunction { p }, [self, &mask]);
         }
         let mut keep = reserve(self.numel())?;

@@ -295,11 +295,11 @@ fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Mt19937) -> R) 
 }
 
 /// The tensor with its dimensions in memory order, in which PyTorch fills it.
-fn in_memory_order(tensor: &Tensor) -> Result<Tensor> {
-    Ok(match Layout::order_of(tensor.sizes(), &[*tensor.layout()])? {
+fn in_memory_order(tensor: &Tensor) -> Tensor {
+    match Layout::order_of(tensor.sizes(), &[tensor.layout()]) {
         Some(order) => tensor.with_layout(tensor.layout().permute(&order)),
         None => tensor.clone(),
-    })
+    }
 }
 
 fn fill<T: bytemuck::Pod>(
@@ -307,7 +307,7 @@ fn fill<T: bytemuck::Pod>(
     generator: Option<&Generator>,
     distribution: impl FnOnce(&mut Mt19937, &mut [T]),
 ) -> Result<()> {
-    let in_order = in_memory_order(target)?;
+    let in_order = in_memory_order(target);
     let fresh = match in_order.is_contiguous() {
         true => in_order.clone(),
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
@@ -323,7 +323,7 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
     check_uniform_bounds(from, to, target.dtype())?;
     check_generator(target, generator)?;
     match target.dtype() {
-        _ if target.is_cuda() => kernels::uniform(&in_memory_order(target)?, from, to),
+        _ if target.is_cuda() => kernels::uniform(&in_memory_order(target), from, to),
         DType::F32 => fill(target, generator, |engine, out| {
             fill_uniform_f32(engine, out, from as f32, to as f32);
         }),
@@ -366,7 +366,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     }
     check_generator(target, generator)?;
     if target.is_cuda() {
-        return kernels::normal(&in_memory_order(target)?, mean, std);
+        return kernels::normal(&in_memory_order(target), mean, std);
     }
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
@@ -391,7 +391,7 @@ fn random_from_to(target: &Tensor, low: i64, high: i64, generator: Option<&Gener
     let (low, high) = bounds(low, high, target.dtype())?;
     check_generator(target, generator)?;
     if target.is_cuda() {
-        return kernels::integers(&in_memory_order(target)?, low, high.wrapping_sub(low) as u64);
+        return kernels::integers(&in_memory_order(target), low, high.wrapping_sub(low) as u64);
     }
     if target.dtype() == DType::I64 {
         return fill(target, generator, |engine, out| fill_randint_i64(engine, out, low, high));
@@ -405,7 +405,7 @@ fn random(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
     check_generator(target, generator)?;
     if target.is_cuda() {
         let (low, range) = all_of(target.dtype());
-        return kernels::integers(&in_memory_order(target)?, low, range);
+        return kernels::integers(&in_memory_order(target), low, range);
     }
     match target.dtype() {
         DType::I64 => fill(target, generator, |engine, out: &mut [i64]| fill_random_i64(engine, out)),
