@@ -20,7 +20,7 @@ impl Layout {
     pub fn is_in_format(&self, format: MemoryFormat) -> bool {
         match format {
             MemoryFormat::Contiguous => self.is_contiguous(),
-            MemoryFormat::ChannelsLast => self.ndim() == 4 && self.permute(&CHANNELS_LAST).is_contiguous(),
+            MemoryFormat::ChannelsLast => self.ndim() == 4 && self.is_packed_in(&CHANNELS_LAST),
             MemoryFormat::Preserve => true,
         }
     }
@@ -33,6 +33,18 @@ impl Layout {
         } else {
             MemoryFormat::Contiguous
         }
+    }
+
+    /// Whether the strides are those of [`packed_in`](Self::packed_in). Unlike a row-major tensor, an empty one must have them.
+    fn is_packed_in(&self, order: &[usize]) -> bool {
+        let mut expected = 1;
+        for dim in order.iter().rev().copied().filter(|dim| self.sizes()[*dim] != 1) {
+            if self.strides()[dim] != expected {
+                return false;
+            }
+            expected *= self.sizes()[dim];
+        }
+        true
     }
 
     /// Whether the strides rise from the last of these dimensions to the first, with the channels, dimension 1, last.

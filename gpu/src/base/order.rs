@@ -48,17 +48,15 @@ impl Layout {
         }
     }
 
-    /// The layout of the entries of dimension 0 that an index selects: the index's dimensions, then the others. To
-    /// `TensorIterator`, both are operands that are broadcast over each other's dimensions.
+    /// The layout of the entries of dimension 0 that an index selects: the index's dimensions come first, then those of an
+    /// entry. `TensorIterator` broadcasts index and entries over each other's dimensions.
     pub fn of_indexed(x: &Layout, index: &Layout) -> Result<Layout> {
-        let (own, others) = (index.ndim(), &x.sizes()[1..]);
-        let sizes: Order = index.sizes().iter().chain(others).copied().collect();
-        let mut entries: Order = SmallVec::from_elem(0, own);
-        entries.extend_from_slice(&x.strides()[1..]);
-        let of_index: Order = index.strides().iter().copied().chain(others.iter().map(|_| 0)).collect();
-        let operands = [entries, of_index].map(|strides| Layout::strided(&sizes, &strides, 0));
-        let [entries, of_index] = operands;
-        Layout::of_result(&sizes, &[&entries?, &of_index?])
+        let (entries, mut of_index) = (x.remove_dim(0), *index);
+        for _ in 0..entries.ndim() {
+            of_index = of_index.insert_dim(of_index.ndim(), 1, 0)?;
+        }
+        let sizes: Order = index.sizes().iter().chain(entries.sizes()).copied().collect();
+        Layout::of_result(&sizes, &[&entries, &of_index])
     }
 
     /// The order in which an elementwise operation goes through its operands, which are broadcast to `sizes`, or `None`
@@ -69,20 +67,20 @@ impl Layout {
         Some(order).filter(|_| !is_row_major)
     }
 
-    /// A layout of these sizes without gaps, in this order.
+    /// A layout of these sizes without gaps, in this order. As in PyTorch, dimensions slower than one of size 0 have stride
+    /// 0.
     pub(super) fn packed_in(&self, order: &[usize]) -> Result<Layout> {
-        let sizes: Order = order.iter().map(|dim| self.sizes()[*dim]).collect();
-        let packed = Layout::contiguous(&sizes)?;
-        let mut back: Order = order.iter().copied().collect();
-        for (position, dim) in order.iter().enumerate() {
-            back[*dim] = position;
+        let (mut strides, mut stride) = ([0; MAX_DIMS], 1);
+        for dim in order.iter().rev() {
+            strides[*dim] = stride;
+            stride *= self.sizes()[*dim];
         }
-        Ok(packed.permute(&back))
+        Layout::from_parts(self.sizes(), &strides[..self.ndim()], 0)
     }
 }
 
-/// Sorts dimensions by stride, like `TensorIteratorBase::reorder_dimensions`. Broadcast dimensions have stride 0, which
-/// tells nothing about their place, so the sort compares neighbors and may leave them where they are.
+/// Sorts dimensions by stride, like `TensorIteratorBase::reorder_dimensions`. A broadcast dimension has stride 0 and no
+/// place of its own: the sort compares neighbors, and leaves such a dimension where it is.
 fn memory_order(sizes: &[usize], operands: &[&Layout]) -> Order {
     let mut order: Order = (0..sizes.len()).collect();
     for end in (0..order.len().saturating_sub(1)).rev() {
@@ -101,7 +99,7 @@ fn memory_order(sizes: &[usize], operands: &[&Layout]) -> Order {
     order
 }
 
-/// Whether dimension `a` is faster in memory than dimension `b`, or `None` if the operands do not tell.
+/// Whether dimension `a` is faster in memory than dimension `b`, or `None` if no operand decides it.
 fn is_faster(sizes: &[usize], operands: &[&Layout], a: usize, b: usize) -> Option<bool> {
     for operand in operands {
         let [of_a, of_b] = [a, b].map(|dim| broadcast_stride(operand, sizes, dim));
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_operand_with_an_opinion_decides() -> Result<(), Box<dyn Error>> {
+    fn the_first_operand_that_is_not_broadcast_decides() -> Result<(), Box<dyn Error>> {
         let (t, plain, row) = (layout(&[2, 3], &[1, 2]), layout(&[2, 3], &[3, 1]), layout(&[3], &[1]));
         assert_eq!(Layout::of_result(&[2, 3], &[&t, &plain])?.strides(), [1, 2]);
         assert_eq!(Layout::of_result(&[2, 3], &[&plain, &t])?.strides(), [3, 1]);

@@ -110,7 +110,7 @@ impl Layout {
         reach.map(|_| layout).ok_or_else(too_large)
     }
 
-    fn from_parts(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
+    pub(super) fn from_parts(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
         if sizes.len() > MAX_DIMS {
             return Err(LayoutError::TooManyDims { ndim: sizes.len() });
         }

@@ -55,7 +55,7 @@ impl History {
     }
 }
 
-/// The base of a view, and what a later write to the memory of both means.
+/// The base of a view, and the properties that decide how autograd treats a write to their memory.
 pub(crate) struct ViewOf {
     /// It is not a view itself.
     pub(crate) base: Tensor,
@@ -66,7 +66,7 @@ pub(crate) struct ViewOf {
     pub(super) version: AtomicU64,
 }
 
-/// Where a view was made (`CreationMeta`). Only a view that one recorded operation made may be written to with a record.
+/// Where a view was made (`CreationMeta`). Autograd records writes only to views that one recorded operation made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Recorded,
@@ -85,7 +85,7 @@ pub(crate) struct Leaf {
     frozen: AtomicBool,
     pub(super) grad: Mutex<Option<Tensor>>,
     pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
-    /// The tensor's layout, which its gradient gets, too.
+    /// The tensor's layout. Its gradient gets the same strides.
     pub(super) layout: Layout,
 }
 

@@ -10,7 +10,6 @@
 //! - `reach`: the leaves behind a result.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
 //! - `views`, `strided`: the history of views whose memory was written, and its gradient.
-//! - `foreign`: operations and hooks in another language.
 //! - `checkpoint`: recomputes activations instead of saving them.
 //! - `gradcheck`: compares gradients with finite differences.
 

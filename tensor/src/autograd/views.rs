@@ -86,7 +86,7 @@ impl Tensor {
         }
     }
 
-    /// Returns an error if the history of a view is lost: a recorded write to its memory is ambiguous.
+    /// Returns an error if a view has lost its history: its memory was written, and PyTorch refuses to follow the write.
     pub(crate) fn check_history(&self) -> Result<()> {
         match self.view_of() {
             Some(view) if view.origin != Origin::Recorded && view.is_behind(self) && self.has_history() => {
@@ -96,7 +96,7 @@ impl Tensor {
         }
     }
 
-    /// Returns an error if a recorded write to this view is ambiguous.
+    /// Returns an error if PyTorch refuses to record a write to this view.
     pub(crate) fn check_recorded_write(&self) -> Result<()> {
         match self.view_of() {
             Some(view) if view.origin != Origin::Recorded => Err(view.refused(self, false).into()),

@@ -53,8 +53,8 @@ pub(crate) fn launch_on(
 const WORTH_ORDERING: usize = 256;
 
 /// The tensors of an elementwise kernel, the output last, with their dimensions in the order of the output's memory: a
-/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in
-/// this order already, or too small for it to matter.
+/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in this order already, or too
+/// small for it to matter.
 fn in_memory_order(reads: &[&Tensor], write: &Tensor) -> Result<Option<SmallVec<[Tensor; 4]>>> {
     let sizes = write.sizes();
     let is_plain =

@@ -169,9 +169,9 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
 /// Overwrites `target` with the elements of `source`, which is on another device and is broadcast to the target's
 /// sizes.
 ///
-/// Copy engines copy raw bytes. A target without gaps receives them directly if the source has the same strides or can
-/// be made contiguous like the target; any other target gets them through a temporary buffer on its own device. Dtypes
-/// are converted before the copy, as in PyTorch, except in a blocking copy to the host.
+/// Copy engines copy raw bytes. They write directly to a target without gaps if the source has its strides, and to a
+/// contiguous target. Any other target gets the bytes through a temporary buffer on its own device. Dtypes are converted
+/// before the copy, as in PyTorch, except in a blocking copy to the host.
 pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
     source.device().check_route(target.device())?;
     let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };

@@ -103,8 +103,8 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
         (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], &SQUEEZE),
         (2, 2) => a.mm(b),
-        // A batch times one matrix is a single tall product, unless that took a copy of the batch. With a gradient for the
-        // matrix, it is: a copy is smaller than a matrix for each element of the batch.
+        // A batch times one matrix is a single tall product, unless the batch would have to be copied for it. If the matrix
+        // requires a gradient, the copy pays: a batched product has a gradient of the matrix for each element of the batch.
         (_, 2) if b.requires_grad() || a.numel() == 0 || rows_are_even(a) => {
             let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
             let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
