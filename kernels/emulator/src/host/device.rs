@@ -38,7 +38,8 @@ pub trait Device {
     fn read(&mut self, stream: u64, from: u64, bytes: &mut [u8], pinned: Option<u64>) -> Answer<()>;
     fn copy(&mut self, stream: u64, to: u64, from: u64, bytes: u64) -> Answer<()>;
     fn set(&mut self, stream: u64, at: u64, value: u8, bytes: u64) -> Answer<()>;
-    /// Launches a kernel. A simulated device models its time from its counters. Without them it takes none.
+    /// Launches a kernel. A simulated device models its time from its counters. Without counters the launch takes no
+    /// time.
     fn launch(
         &mut self,
         stream: u64,
