@@ -302,6 +302,42 @@ fn page_locked_memory_is_copied_and_reached_by_kernels() {
     both_print("pinned.cu", PINNED, "100 163\n32 163\n1001 1002 65\n32 163 no error\n");
 }
 
+const WAITING: &str = r#"
+#include <cstdio>
+
+__global__ void fill(int *x, int value) { x[threadIdx.x] = value; }
+
+int main() {
+    const int n = 32, bytes = n * sizeof(int);
+    int *device, *pinned, *managed, *other;
+    cudaMalloc(&device, bytes);
+    cudaMallocHost(&pinned, bytes);
+    cudaMallocManaged(&managed, bytes);
+    cudaMallocManaged(&other, bytes);
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    fill<<<1, n>>>(device, 7);
+    cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost);
+    while (cudaStreamQuery(0) == cudaErrorNotReady) {}
+    printf("%d\n", pinned[n - 1]);
+    fill<<<1, n>>>(pinned, 8);
+    cudaEventRecord(event);
+    while (cudaEventQuery(event) == cudaErrorNotReady) {}
+    printf("%d\n", pinned[n - 1]);
+    fill<<<1, n>>>(managed, 9);
+    cudaFree(other);
+    printf("%d\n", managed[n - 1]);
+    cudaFree(managed);
+    cudaFreeHost(pinned);
+    cudaFree(device);
+}
+"#;
+
+#[test]
+fn queries_and_cudafree_give_the_host_the_results_of_finished_work() {
+    both_print("waiting.cu", WAITING, "7\n8\n9\n");
+}
+
 #[test]
 fn an_error_of_the_card_reaches_the_program_and_the_report() {
     let wrong = PROGRAM.replace("if (i < n)", "assert(i < 500); if (i < n)");

@@ -65,6 +65,10 @@ impl Host<'_> {
                 nothing(device.free(first))
             }
             "cudaFree" | "cudaFreeAsync" => {
+                // A real device has to finish its work before managed memory moves back.
+                if is_real && let Err(code) = self.wait(machine, None) {
+                    return Ok(self.failed(code, name));
+                }
                 self.streams.wait_for_all();
                 return Ok(self.free(machine, call, &[Owner::Device, Owner::Managed]));
             }
@@ -112,7 +116,7 @@ impl Host<'_> {
                 at(first, created.map(u64::to_le_bytes))
             }
             "cudaStreamDestroy" => nothing(device.destroy_stream(first)),
-            "cudaStreamQuery" | "cudaEventQuery" => nothing(self.query(call)),
+            "cudaStreamQuery" | "cudaEventQuery" => nothing(self.query(machine, call)),
             "cudaStreamWaitEvent" => {
                 self.streams.wait_event(first, second);
                 nothing(device.wait(first, second))
@@ -152,7 +156,7 @@ impl Host<'_> {
     }
 
     /// `cudaStreamQuery` or `cudaEventQuery`. Work that has run counts as work that the host has waited for.
-    fn query(&mut self, call: Call) -> Answer<()> {
+    fn query(&mut self, machine: &mut Machine, call: Call) -> Answer<()> {
         let (of, is_stream) = (call.argument(0), call.name == "cudaStreamQuery");
         let device = &mut self.device;
         let has_run = if is_stream { device.stream_has_run(of)? } else { device.event_has_run(of)? };
@@ -161,7 +165,7 @@ impl Host<'_> {
             (true, true) => self.streams.wait_for_stream(of),
             (true, false) => self.streams.wait_for_event(of),
         }
-        Ok(())
+        self.after_work(machine)
     }
 
     /// Waits for a stream, or for all work.
