@@ -7,7 +7,7 @@ use crate::run::interpreter::Stop;
 use crate::run::launch::Machine;
 use crate::run::memory::Owner;
 
-/// The calls that return a sticky error. Others do not ask the context.
+/// The calls that return a sticky error. The others do not check for one.
 const STICKY_IN: [&str; 16] = [
     "cudaMalloc",
     "cudaMallocAsync",
@@ -118,25 +118,19 @@ impl Host<'_> {
             "cudaStreamDestroy" => nothing(device.destroy_stream(first)),
             "cudaStreamQuery" | "cudaEventQuery" => nothing(self.query(machine, call)),
             "cudaStreamWaitEvent" => {
-                self.streams.wait_event(first, second);
-                nothing(device.wait(first, second))
+                nothing(device.wait(first, second).map(|()| self.streams.wait_event(first, second)))
             }
             "cudaEventCreate" | "cudaEventCreateWithFlags" => {
                 at(first, device.create_event().map(u64::to_le_bytes))
             }
             "cudaEventDestroy" => nothing(device.destroy_event(first)),
             "cudaEventRecord" => {
-                let recorded = device.record(first, second);
-                if recorded.is_ok() {
-                    self.streams.record(first, second);
-                }
-                nothing(recorded)
+                nothing(device.record(first, second).map(|()| self.streams.record(first, second)))
             }
-            "cudaEventSynchronize" => {
-                let waited = device.synchronize_event(first);
+            "cudaEventSynchronize" => nothing(device.synchronize_event(first).and_then(|()| {
                 self.streams.wait_for_event(first);
-                nothing(waited.and_then(|()| self.after_work(machine)))
-            }
+                self.after_work(machine)
+            })),
             "cudaEventElapsedTime" => {
                 self.reads_time = true;
                 at(first, device.elapsed(second, third).map(f32::to_le_bytes))
