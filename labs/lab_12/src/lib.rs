@@ -148,7 +148,7 @@ fn with_warnings(report: String, program: &Program, json: bool) -> String {
     }
 }
 
-/// A report of a program that has read the time between events. No clock has measured it.
+/// A report, with a note that the times between events in it are modelled: no clock has measured them.
 fn with_times(report: String, wanted: Wanted) -> String {
     match wanted.json {
         true => with_field(&report, "times", "\"modelled\""),

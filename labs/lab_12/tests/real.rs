@@ -274,11 +274,11 @@ int main() {
     cudaStreamSynchronize(t);
     cudaStreamSynchronize(s);
     printf("%d %d\n", to[n], to[n + 63]);
-    // At once, and from the middle.
+    // Copies that the host waits for, from the middle of the memory.
     cudaMemcpy(b, from + 32, bytes / 2, cudaMemcpyHostToDevice);
     cudaMemcpy(to, b, bytes, cudaMemcpyDeviceToHost);
     printf("%d %d\n", to[0], to[63]);
-    // Kernels read and write it themselves.
+    // Kernels read and write page-locked memory themselves.
     from[0] = 1000;
     add<<<1, n>>>(from, to, 1);
     add<<<1, n>>>(to, to + n, 1);
@@ -363,7 +363,7 @@ fn an_error_of_the_card_reaches_the_program_and_the_report() {
 }
 
 #[test]
-fn what_a_real_gpu_does_not_run_here_is_one_line() {
+fn a_program_that_a_real_gpu_does_not_run_gets_one_line() {
     for (text, wanted) in [
         ("__global__ void k() {}".to_owned(), "has no `main`"),
         ("int main() { return x; }".to_owned(), "unknown name `x`"),

@@ -41,8 +41,9 @@ pub struct Host<'a> {
     pub launches: u64,
     pub(super) has_managed: bool,
     pub fatal_call: Option<(u32, &'static str)>,
-    /// Whether `main` calls functions whose results depend on the time of kernels, and whether it has read a time.
+    /// Whether `main` calls functions whose results depend on the time of kernels.
     pub(super) is_timed: bool,
+    /// Whether it has read the time between events.
     pub(super) reads_time: bool,
     pub(super) counterparts: super::real::Counterparts,
 }
@@ -212,7 +213,6 @@ impl Environment for Host<'_> {
         operands: &[(Prim, u64)],
         span: Span,
     ) -> Result<(), Stop> {
-        let _ = span;
         if self.sticky != 0 {
             self.last_error = self.sticky;
             return Ok(());

@@ -12,7 +12,7 @@ use crate::run::memory::{MOST_MEMORY, Owner, WRITTEN};
 use crate::source::Span;
 use std::ops::Range;
 
-/// A side of a copy, for the device.
+/// One side of a copy, as the device sees it.
 #[derive(Clone, Copy)]
 enum Side {
     Device(u64),
@@ -38,7 +38,7 @@ impl Host<'_> {
             self.store(machine, call, pointer, &[0; 8])?;
             return Ok(0);
         }
-        // Page-locked memory is the computer's, and only the emulator limits it.
+        // Page-locked memory belongs to the computer, so only the emulator limits it.
         let (is_pinned, fits) = (owner == Owner::Pinned, machine.heap.fits(size));
         let answer = match is_pinned {
             false => self.device.malloc(size),

@@ -21,7 +21,7 @@ use std::ops::Range;
 pub struct Counterparts {
     /// Whether managed memory is on the device.
     is_on_device: bool,
-    /// Page-locked ranges that queued work may write: the range, the stream, and the number of the work in it.
+    /// Page-locked ranges that queued work may write: the range, the stream, and the number of the work in the stream.
     awaited: Vec<(Range<usize>, u64, u64)>,
 }
 
@@ -104,7 +104,7 @@ impl Host<'_> {
             let Side::Device(to) = self.side_of(machine, to, bytes)? else { return Err(INVALID_VALUE) };
             return self.device.set(stream, to, value as u8, bytes);
         }
-        // Managed memory is the program's after all work.
+        // The program has its managed memory again when all work has run.
         self.wait(machine, None)?;
         let range = machine.heap.range(to, bytes).ok_or(INVALID_VALUE)?;
         machine.heap.space.bytes[range.clone()].fill(value as u8);

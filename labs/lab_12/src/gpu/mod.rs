@@ -184,7 +184,7 @@ impl<K: Kind> Device for OnDriver<K> {
         Ok(handle)
     }
 
-    // Its work goes on, as in CUDA. The driver keeps it for other programs.
+    // The stream's work continues, as in CUDA. The driver keeps the stream.
     fn destroy_stream(&mut self, stream: u64) -> Answer<()> {
         if stream == 0 {
             return Err(INVALID_HANDLE);

@@ -97,7 +97,8 @@ impl Kind for OnSimulated<'_> {
     }
 }
 
-/// A kernel that the emulator has run. Its arguments are its modelled nanoseconds, and its bytes of memory traffic.
+/// A kernel that the emulator has run. Its arguments are its modelled time in nanoseconds, and its memory
+/// traffic in bytes.
 struct HasRun;
 
 impl KernelInterpreter for HasRun {
