@@ -82,8 +82,8 @@ impl Nvidia {
         unsafe { self.queue_function(stream, &launch, kernel.function, pointers) }
     }
 
-    /// Launches a kernel whose parameters may be structs. Each item of `parameters` has the bytes of one; `launch` has no
-    /// arguments.
+    /// Launches a kernel whose parameters may be structs. Each item of `parameters` is the bytes of one;
+    /// `launch` has no arguments.
     pub fn launch_with(
         &self,
         stream: StreamId,
@@ -116,7 +116,7 @@ impl Nvidia {
 
     /// # Safety
     ///
-    /// `arguments` has a pointer for each parameter of the function, to as many bytes as it has.
+    /// `arguments` has one pointer for each parameter of the function, to at least as many bytes as the parameter has.
     unsafe fn queue_function(
         &self,
         stream: StreamId,

@@ -101,9 +101,8 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
     let output = match (wanted.json, wanted.counters) {
         (true, false) => report::json::json(&program.files, &run),
         (true, true) => {
-            let json = report::json::json(&program.files, &run);
             let counters = report::counters::json(&run.counters, &program.kernels, &known);
-            format!("{},\"counters\":{counters}}}\n", json.trim_end().strip_suffix('}').unwrap_or(&json))
+            with_field(&report::json::json(&program.files, &run), "counters", &counters)
         }
         (false, true) if run.exit_code() == 0 => {
             let table = report::counters::text(&run.counters, &program.kernels, &known);
@@ -131,26 +130,28 @@ pub fn errors(compiled: Result<Program, Rejected>) -> Response {
     Response { output, errors: String::new(), code }
 }
 
+/// A JSON object with one more field.
+fn with_field(object: &str, name: &str, value: &str) -> String {
+    let object = object.trim_end();
+    format!("{},\"{name}\":{value}}}\n", object.strip_suffix('}').unwrap_or(object))
+}
+
 /// A report, with the warnings of the compiler if there are any.
 fn with_warnings(report: String, program: &Program, json: bool) -> String {
     match program.warnings.0.is_empty() {
         true => report,
         false if json => {
             let warnings = report::json::list(&program.files, &program.warnings);
-            let report = report.trim_end().strip_suffix('}').unwrap_or(&report);
-            format!("{report},\"warnings\":[{warnings}]}}\n")
+            with_field(&report, "warnings", &format!("[{warnings}]"))
         }
         false => format!("{}\n{report}", program.warnings.render(&program.files)),
     }
 }
 
-/// A report of a program that has read the time between events. No clock has measured it.
+/// A report, with a note that the times between events in it are modelled: no clock has measured them.
 fn with_times(report: String, wanted: Wanted) -> String {
     match wanted.json {
-        true => {
-            let report = report.trim_end().strip_suffix('}').unwrap_or(&report);
-            format!("{report},\"times\":\"modelled\"}}\n")
-        }
+        true => with_field(&report, "times", "\"modelled\""),
         false => {
             let card = wanted.card.name;
             format!("{report}Times of cudaEventElapsedTime are modelled for a {card}, not measured.\n")

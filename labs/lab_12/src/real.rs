@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use cuda_emulator::host::device::Answer;
+use cuda_emulator::host::errors::{INVALID_CONFIGURATION, INVALID_SYMBOL, INVALID_VALUE};
 use cuda_emulator::ir;
 use cuda_emulator::run::launch::{MOST_TIME, Shape};
 use cuda_emulator::{Checks, Program, Run, report};
@@ -14,7 +15,7 @@ use todevice_gpu::nvidia::Nvidia;
 
 use crate::Response;
 use crate::device_half::for_nvrtc;
-use crate::gpu::{DEVICE, INVALID_VALUE, Kind, Launch, OnDriver, code, launch_of};
+use crate::gpu::{DEVICE, Kind, Launch, OnDriver, code, launch_of};
 
 pub struct Gpu(Nvidia);
 
@@ -94,9 +95,6 @@ fn unsupported(program: &Program) -> Option<String> {
     None
 }
 
-const INVALID_CONFIGURATION: u32 = 9;
-const INVALID_SYMBOL: u32 = 13;
-
 struct OnCard<'a> {
     driver: &'a Nvidia,
     kernels: HashMap<String, KernelId>,
@@ -138,11 +136,7 @@ impl<'a> OnCard<'a> {
         let mut found = vec![0; 8 * variables.len()];
         let at = driver.malloc(DEVICE, found.len())?;
         let shape = Shape { grid: [1; 3], block: [1; 3], dynamic_shared: 0 };
-        let written = launch_of(addresses, shape)
-            .map(|launch| driver.launch_with(stream, &launch, &[&at.0.to_le_bytes()]));
-        if let Ok(written) = written {
-            written?;
-        }
+        driver.launch_with(stream, &launch_of(addresses, shape), &[&at.0.to_le_bytes()])?;
         let length = found.len();
         driver.copy_device_to_host(stream, HostTarget::Pageable(&mut found), at, length)?;
         driver.free(DEVICE, at)?;
@@ -184,7 +178,7 @@ impl Kind for OnCard<'_> {
         let id = *self.kernels.get(&kernel.name).ok_or(INVALID_VALUE)?;
         let bytes = |of: &ir::KernelParameter| &parameters[of.offset as usize..][..of.size as usize];
         let arguments: Vec<&[u8]> = kernel.parameters.iter().map(bytes).collect();
-        let launched = self.driver.launch_with(stream, &launch_of(id, shape)?, &arguments);
+        let launched = self.driver.launch_with(stream, &launch_of(id, shape), &arguments);
         // The driver returns `INVALID_VALUE` here, the CUDA runtime a separate code.
         launched.map(drop).map_err(|error| match code(error) {
             INVALID_VALUE => INVALID_CONFIGURATION,

@@ -42,7 +42,7 @@ int main() {{
 }
 
 #[test]
-fn memory_is_the_cards_and_ends_where_it_ends() {
+fn a_program_has_as_much_memory_as_the_card() {
     let figures = r#"
     size_t before, total, free;
     cudaMemGetInfo(&before, &total);
@@ -59,7 +59,7 @@ fn memory_is_the_cards_and_ends_where_it_ends() {
     let total = T4.memory.value as u64;
     assert_eq!(output(figures), format!("{total} {} 0\n1 1 Tesla T4 (emulated)\n", 4 << 20));
 
-    // More than the emulator holds: nothing is kept, and the wrong sizes of a reader are no panic.
+    // A request for more than the emulator holds keeps no memory, and wrong sizes do not panic.
     let refused = r#"
     size_t before, free, total;
     float *more;
@@ -73,7 +73,7 @@ fn memory_is_the_cards_and_ends_where_it_ends() {
     let refused = lab_12::run("my.cu", &program(refused), &|_| None, Wanted::default()).output;
     assert!(refused.starts_with("2 2 2 2 1\n"), "{refused}");
 
-    // 20 GiB fit on an H200 only, and more than the emulator holds on no computer.
+    // 20 GiB fit on an H200 and not on a T4. The emulator holds less on every computer.
     let large = "float *all; printf(\"%d\\n\", cudaMalloc(&all, 20ull << 30));";
     let run =
         |card| lab_12::run("my.cu", &program(large), &|_| None, Wanted { card, ..Wanted::default() }).output;
@@ -108,12 +108,17 @@ fn the_time_between_events_is_that_of_the_counters_table() {
     assert!(checked.output.ends_with(note), "{}", checked.output);
     let json = lab_12::run("my.cu", &text, &|_| None, Wanted { json: true, ..Wanted::default() }).output;
     assert!(json.ends_with(",\"times\":\"modelled\"}\n"), "{json}");
+    let counted = |json| {
+        let wanted = Wanted { counters: true, json, ..Wanted::default() };
+        lab_12::run("my.cu", &text, &|_| None, wanted).output
+    };
+    assert!(counted(false).ends_with(note) && counted(true).ends_with(",\"times\":\"modelled\"}\n"));
     let other = lab_12::run("my.cu", &text, &|_| None, Wanted { card: &H200, ..Wanted::default() }).output;
     let other: f64 = other.lines().next().and_then(|line| line.parse().ok()).expect("a number");
     assert!(other < printed, "{other} {printed}");
 }
 
-/// Without `--counters`, only some blocks are counted. The time is nearly the same, and the result is.
+/// Without `--counters`, only some blocks are counted. The time is nearly the same, and the results are equal.
 #[test]
 fn a_sample_of_the_blocks_gives_the_time_of_all() {
     let product = include_str!("../../../kernels/emulator/tests/programs/matmul.cu");
@@ -141,7 +146,7 @@ fn a_sample_of_the_blocks_gives_the_time_of_all() {
 }
 
 #[test]
-fn work_has_run_when_its_time_has_come() {
+fn work_has_run_after_its_modelled_time() {
     let body = r#"
     cudaEventRecord(a);
     scale<<<N / 256, 256>>>(d, N);
@@ -206,6 +211,22 @@ fn handles_are_checked() {
     assert_eq!(response.output.matches(report).count(), 4, "{}", response.output);
 }
 
+/// A wait that fails is no wait: the host may not access managed memory after it.
+#[test]
+fn a_wait_for_a_destroyed_event_orders_nothing() {
+    let body = |destroyed: &str| {
+        let body = format!(
+            "float *m; cudaMallocManaged(&m, 4); m[0] = 1; scale<<<1, 1>>>(m, 1); cudaEventRecord(c); {destroyed} \
+             cudaEventSynchronize(c); printf(\"%g\\n\", m[0]); cudaFree(m);"
+        );
+        lab_12::run("my.cu", &program(&body), &|_| None, Wanted::default()).output
+    };
+    let finding = "The host reads managed memory while a kernel may still run";
+    let [waited, failed] = ["", "cudaEventDestroy(c);"].map(body);
+    assert!(!waited.contains(finding), "{waited}");
+    assert!(failed.contains(finding) && failed.contains("CUDA API call to cudaEventSynchronize"), "{failed}");
+}
+
 #[test]
 fn variables_of_the_device_are_copied_and_counted() {
     let body = r#"
@@ -233,7 +254,7 @@ fn every_card_runs_the_default_program() {
 
 /// Each argument of each CUDA call in a program is replaced by values that readers pass by mistake.
 #[test]
-fn wrong_arguments_are_no_panic() {
+fn wrong_arguments_do_not_panic() {
     let text = include_str!("../../../kernels/emulator/tests/programs/timed.cu");
     let (mut mutants, mut ran) = (Vec::new(), 0);
     for (start, _) in text.match_indices("(").filter(|(at, _)| {

@@ -274,11 +274,11 @@ int main() {
     cudaStreamSynchronize(t);
     cudaStreamSynchronize(s);
     printf("%d %d\n", to[n], to[n + 63]);
-    // At once, and from the middle.
+    // Copies that the host waits for, from the middle of the memory.
     cudaMemcpy(b, from + 32, bytes / 2, cudaMemcpyHostToDevice);
     cudaMemcpy(to, b, bytes, cudaMemcpyDeviceToHost);
     printf("%d %d\n", to[0], to[63]);
-    // Kernels read and write it themselves.
+    // Kernels read and write page-locked memory themselves.
     from[0] = 1000;
     add<<<1, n>>>(from, to, 1);
     add<<<1, n>>>(to, to + n, 1);
@@ -300,6 +300,42 @@ int main() {
 #[test]
 fn page_locked_memory_is_copied_and_reached_by_kernels() {
     both_print("pinned.cu", PINNED, "100 163\n32 163\n1001 1002 65\n32 163 no error\n");
+}
+
+const WAITING: &str = r#"
+#include <cstdio>
+
+__global__ void fill(int *x, int value) { x[threadIdx.x] = value; }
+
+int main() {
+    const int n = 32, bytes = n * sizeof(int);
+    int *device, *pinned, *managed, *other;
+    cudaMalloc(&device, bytes);
+    cudaMallocHost(&pinned, bytes);
+    cudaMallocManaged(&managed, bytes);
+    cudaMallocManaged(&other, bytes);
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    fill<<<1, n>>>(device, 7);
+    cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost);
+    while (cudaStreamQuery(0) == cudaErrorNotReady) {}
+    printf("%d\n", pinned[n - 1]);
+    fill<<<1, n>>>(pinned, 8);
+    cudaEventRecord(event);
+    while (cudaEventQuery(event) == cudaErrorNotReady) {}
+    printf("%d\n", pinned[n - 1]);
+    fill<<<1, n>>>(managed, 9);
+    cudaFree(other);
+    printf("%d\n", managed[n - 1]);
+    cudaFree(managed);
+    cudaFreeHost(pinned);
+    cudaFree(device);
+}
+"#;
+
+#[test]
+fn queries_and_cudafree_give_the_host_the_results_of_finished_work() {
+    both_print("waiting.cu", WAITING, "7\n8\n9\n");
 }
 
 #[test]
@@ -327,7 +363,7 @@ fn an_error_of_the_card_reaches_the_program_and_the_report() {
 }
 
 #[test]
-fn what_a_real_gpu_does_not_run_here_is_one_line() {
+fn a_program_that_a_real_gpu_does_not_run_gets_one_line() {
     for (text, wanted) in [
         ("__global__ void k() {}".to_owned(), "has no `main`"),
         ("int main() { return x; }".to_owned(), "unknown name `x`"),

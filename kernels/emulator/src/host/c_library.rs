@@ -1,24 +1,16 @@
 //! The functions of C that host code calls, one by one.
 
-use super::calls::Host;
-use super::functions;
+use super::calls::{Call, Host};
 use super::random::Random;
 use crate::ir::space;
 use crate::run::interpreter::Stop;
 use crate::run::launch::Machine;
 use crate::run::memory::{ALLOCATED, OF_HOST, Owner, WRITTEN};
-use crate::source::Span;
 
 impl Host<'_> {
-    pub(super) fn call_function(
-        &mut self,
-        machine: &mut Machine,
-        function: u16,
-        operands: &[u64],
-        span: Span,
-    ) -> Result<u64, Stop> {
-        let name = functions::NAMES[function as usize].0;
-        let argument = |i: usize| operands.get(i).copied().unwrap_or(0);
+    pub(super) fn c_library(&mut self, machine: &mut Machine, call: Call) -> Result<u64, Stop> {
+        let Call { name, operands, span } = call;
+        let argument = |number| call.argument(number);
         Ok(match name {
             "malloc" | "calloc" => {
                 let size =
@@ -32,20 +24,20 @@ impl Host<'_> {
                 }
                 at
             }
-            "realloc" => self.reallocated(machine, argument(0), argument(1), span)?,
+            "realloc" => self.reallocated(machine, call)?,
             "free" => {
-                self.release(machine, argument(0), &[Owner::Host], name, span);
+                self.release(machine, call, &[Owner::Host]);
                 0
             }
             "memset" => {
-                let range = self.host_range(machine, argument(0), argument(2), name, span)?;
+                let range = self.host_range(machine, call, argument(0), argument(2))?;
                 machine.heap.space.bytes[range.clone()].fill(argument(1) as u8);
                 machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
                 argument(0)
             }
             "memcpy" | "memmove" => {
-                let from = self.host_range(machine, argument(1), argument(2), name, span)?;
-                let to = self.host_range(machine, argument(0), argument(2), name, span)?;
+                let from = self.host_range(machine, call, argument(1), argument(2))?;
+                let to = self.host_range(machine, call, argument(0), argument(2))?;
                 machine.heap.space.bytes.copy_within(from, to.start);
                 machine.heap.space.states[to].iter_mut().for_each(|state| *state |= WRITTEN);
                 argument(0)
@@ -99,20 +91,21 @@ impl Host<'_> {
                 let title = format!("`at({})` of a vector of {} elements", argument(0), argument(1));
                 return Err(self.fault(machine, span, title, Vec::new()));
             }
-            _ => return self.cuda(machine, name, operands, span),
+            _ => return self.cuda(machine, call),
         })
     }
 
     /// Moves an allocation: the old memory is never used again, so that later accesses to it are found.
-    fn reallocated(&mut self, machine: &mut Machine, old: u64, size: u64, span: Span) -> Result<u64, Stop> {
+    fn reallocated(&mut self, machine: &mut Machine, call: Call) -> Result<u64, Stop> {
+        let (old, size) = (call.argument(0), call.argument(1));
         let known = machine.heap.at(old).map(|number| &machine.heap.allocations[number]);
         let kept =
             known.filter(|known| known.owner == Owner::Host && !known.is_freed).map(|known| known.size);
         if old != 0 && kept.is_none() {
-            self.release(machine, old, &[Owner::Host], "realloc", span);
+            self.release(machine, call, &[Owner::Host]);
             return Ok(0);
         }
-        let Some(new) = machine.heap.allocate(size.max(1), Owner::Host, "realloc", span) else {
+        let Some(new) = machine.heap.allocate(size.max(1), Owner::Host, call.name, call.span) else {
             return Ok(0);
         };
         if let Some(kept) = kept {
@@ -120,7 +113,7 @@ impl Host<'_> {
             let range = from..from + kept.min(size) as usize;
             machine.heap.space.bytes.copy_within(range.clone(), to);
             machine.heap.space.states.copy_within(range, to);
-            self.release(machine, old, &[Owner::Host], "realloc", span);
+            self.release(machine, call, &[Owner::Host]);
         }
         Ok(new)
     }

@@ -1,15 +1,31 @@
 //! The host's state, and its calls and launches.
 
 use super::device::Device;
-use super::errors;
 use super::random::Random;
 use super::streams::Streams;
+use super::{errors, functions};
 use crate::ir::{Global, Prim, Program, size_of, space};
+use crate::run::amounts;
 use crate::run::checks::{Finding, Severity, Site};
 use crate::run::interpreter::{Environment, Stop};
 use crate::run::launch::{Machine, Shape, fatal};
 use crate::run::memory::{Owner, WRITTEN};
 use crate::source::Span;
+
+/// A call of a C or CUDA function.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'o> {
+    pub name: &'static str,
+    pub operands: &'o [u64],
+    pub span: Span,
+}
+
+impl Call<'_> {
+    /// An argument, or 0 if the call has fewer.
+    pub fn argument(&self, number: usize) -> u64 {
+        self.operands.get(number).copied().unwrap_or(0)
+    }
+}
 
 /// The host's state: errors, streams, random numbers.
 pub struct Host<'a> {
@@ -25,8 +41,9 @@ pub struct Host<'a> {
     pub launches: u64,
     pub(super) has_managed: bool,
     pub fatal_call: Option<(u32, &'static str)>,
-    /// Whether `main` calls functions whose results depend on the time of kernels, and whether it has read a time.
+    /// Whether `main` calls functions whose results depend on the time of kernels.
     pub(super) is_timed: bool,
+    /// Whether it has read the time between events.
     pub(super) reads_time: bool,
     pub(super) counterparts: super::real::Counterparts,
 }
@@ -102,9 +119,20 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
+        self.find("memcheck", machine, span, title, notes);
+    }
+
+    pub(super) fn find(
+        &self,
+        check: &'static str,
+        machine: &mut Machine,
+        span: Span,
+        title: String,
+        notes: Vec<String>,
+    ) {
         let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
         machine.findings.add(Finding {
-            check: "memcheck",
+            check,
             severity: Severity::Error,
             title,
             function: "main".to_owned(),
@@ -119,34 +147,25 @@ impl<'a> Host<'a> {
     pub(super) fn host_range(
         &self,
         machine: &mut Machine,
+        call: Call,
         at: u64,
         size: u64,
-        name: &str,
-        span: Span,
     ) -> Result<std::ops::Range<usize>, Stop> {
         match machine.heap.range(at, size).filter(|range| machine.heap.is_of_host(range)) {
             Some(range) => Ok(range),
             None => {
                 let note = match machine.heap.range(at, size.max(1)) {
                     Some(_) => format!("{at:#x} is memory of the device: use `cudaMemcpy` and `cudaMemset`"),
-                    None => {
-                        format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))
-                    }
+                    None => format!("not all of {} at {at:#x} are allocated", amounts::bytes(size)),
                 };
-                Err(self.fault(machine, span, format!("`{name}` goes beyond the host's memory"), vec![note]))
+                let title = format!("`{}` goes beyond the host's memory", call.name);
+                Err(self.fault(machine, call.span, title, vec![note]))
             }
         }
     }
 
-    pub(super) fn store(
-        &self,
-        machine: &mut Machine,
-        at: u64,
-        bytes: &[u8],
-        name: &str,
-        span: Span,
-    ) -> Result<(), Stop> {
-        let range = self.host_range(machine, at, bytes.len() as u64, name, span)?;
+    pub(super) fn store(&self, machine: &mut Machine, call: Call, at: u64, bytes: &[u8]) -> Result<(), Stop> {
+        let range = self.host_range(machine, call, at, bytes.len() as u64)?;
         machine.heap.space.bytes[range.clone()].copy_from_slice(bytes);
         for state in &mut machine.heap.space.states[range] {
             *state |= WRITTEN;
@@ -158,7 +177,7 @@ impl<'a> Host<'a> {
 impl Host<'_> {
     /// Reports a failed CUDA call, unless another finding explains it. A sticky error is reported once.
     fn check_error(&self, machine: &mut Machine, function: u16, code: u64, span: Span) {
-        let (call, _, result) = super::functions::NAMES[function as usize];
+        let (call, _, result) = functions::NAMES[function as usize];
         let asks = ["cudaGetLastError", "cudaPeekAtLastError"].contains(&call);
         if call.starts_with("cuda") && result == "i" && !asks && ![0, 600].contains(&code) && self.sticky == 0
         {
@@ -176,7 +195,8 @@ impl Environment for Host<'_> {
         span: Span,
     ) -> Result<u64, Stop> {
         let before = machine.findings.all.len() as u64 + machine.findings.left_out;
-        let result = self.call_function(machine, function, operands, span);
+        let name = functions::NAMES[function as usize].0;
+        let result = self.c_library(machine, Call { name, operands, span });
         machine.is_busy = machine.is_busy && self.streams.is_busy();
         if let Ok(code) = result
             && machine.findings.all.len() as u64 + machine.findings.left_out == before
@@ -193,7 +213,6 @@ impl Environment for Host<'_> {
         operands: &[(Prim, u64)],
         span: Span,
     ) -> Result<(), Stop> {
-        let _ = span;
         if self.sticky != 0 {
             self.last_error = self.sticky;
             return Ok(());

@@ -1,18 +1,13 @@
 //! The CUDA functions that host code calls, one by one.
 
-use super::calls::Host;
+use super::calls::{Call, Host};
 use super::device::Answer;
-use super::errors;
+use super::errors::{self, INVALID_DEVICE, INVALID_VALUE, NOT_READY};
 use crate::run::interpreter::Stop;
 use crate::run::launch::Machine;
 use crate::run::memory::Owner;
-use crate::source::Span;
 
-const INVALID_VALUE: u32 = 1;
-const INVALID_DEVICE: u32 = 101;
-const NOT_READY: u32 = 600;
-
-/// The calls that return a sticky error. Others do not ask the context.
+/// The calls that return a sticky error. The others do not check for one.
 const STICKY_IN: [&str; 16] = [
     "cudaMalloc",
     "cudaMallocAsync",
@@ -46,43 +41,49 @@ fn at<const N: usize>(pointer: u64, answer: Answer<[u8; N]>) -> Answer<Stored> {
     answer.map(|bytes| vec![(pointer, bytes.to_vec())])
 }
 
-/// The result of `cudaStreamQuery` or `cudaEventQuery`.
-fn ready(has_run: Answer<bool>) -> Answer<Stored> {
-    has_run.and_then(|has| if has { Ok(Vec::new()) } else { Err(NOT_READY) })
-}
-
 impl Host<'_> {
-    pub(super) fn cuda(
-        &mut self,
-        machine: &mut Machine,
-        name: &'static str,
-        operands: &[u64],
-        span: Span,
-    ) -> Result<u64, Stop> {
+    pub(super) fn cuda(&mut self, machine: &mut Machine, call: Call) -> Result<u64, Stop> {
+        let name = call.name;
         if self.sticky != 0 && STICKY_IN.contains(&name) {
             if name == "cudaMemcpy" && self.fatal_call.is_none() {
                 self.fatal_call = Some((self.sticky, name));
             }
             return Ok(self.error(self.sticky));
         }
-        let argument = |i: usize| operands.get(i).copied().unwrap_or(0);
-        let (first, second, third) = (argument(0), argument(1), argument(2));
+        let [first, second, third] = [0, 1, 2].map(|number| call.argument(number));
+        let is_real = self.is_real();
         let device = &mut self.device;
         let answer = match name {
-            "cudaMalloc" | "cudaMallocAsync" => {
-                return self.malloc(machine, [first, second], name, span);
-            }
+            "cudaMalloc" | "cudaMallocAsync" if is_real => return self.malloc_on_device(machine, call),
+            "cudaMalloc" | "cudaMallocAsync" => return self.allocate(machine, call, Owner::Device),
             "cudaMallocManaged" => {
                 self.has_managed = true;
-                return self.allocate(machine, [first, second], Owner::Managed, name, span);
+                return self.allocate(machine, call, Owner::Managed);
             }
-            "cudaMallocHost" | "cudaHostAlloc" => {
-                return self.allocate(machine, [first, second], Owner::Pinned, name, span);
+            "cudaMallocHost" | "cudaHostAlloc" => return self.allocate(machine, call, Owner::Pinned),
+            "cudaFree" | "cudaFreeAsync" if is_real && first != 0 && machine.heap.at(first).is_none() => {
+                nothing(device.free(first))
             }
-            "cudaFree" | "cudaFreeAsync" => return self.cuda_free(machine, first, name, span),
-            "cudaFreeHost" => return Ok(self.free(machine, first, &[Owner::Pinned], name, span)),
-            "cudaMemcpy" | "cudaMemcpyAsync" => return self.cuda_copy(machine, operands, name, span),
-            "cudaMemset" | "cudaMemsetAsync" => return self.cuda_set(machine, operands, name, span),
+            "cudaFree" | "cudaFreeAsync" => {
+                // A real device has to finish its work before managed memory moves back.
+                if is_real && let Err(code) = self.wait(machine, None) {
+                    return Ok(self.failed(code, name));
+                }
+                self.streams.wait_for_all();
+                return Ok(self.free(machine, call, &[Owner::Device, Owner::Managed]));
+            }
+            "cudaFreeHost" => return Ok(self.free(machine, call, &[Owner::Pinned])),
+            "cudaMemcpy" | "cudaMemcpyAsync" if is_real => nothing(self.copy_on_device(machine, call)),
+            "cudaMemcpy" | "cudaMemcpyAsync" => {
+                self.streams.begin(call.argument(4));
+                let result = self.copy(machine, call)?;
+                if name == "cudaMemcpy" {
+                    self.streams.wait_for_stream(0);
+                }
+                return Ok(result);
+            }
+            "cudaMemset" | "cudaMemsetAsync" if is_real => nothing(self.set_on_device(machine, call)),
+            "cudaMemset" | "cudaMemsetAsync" => return Ok(self.set(machine, call)),
             "cudaDeviceSynchronize" | "cudaThreadSynchronize" => {
                 return Ok(self.synchronise(machine, None, "cudaDeviceSynchronize"));
             }
@@ -115,40 +116,21 @@ impl Host<'_> {
                 at(first, created.map(u64::to_le_bytes))
             }
             "cudaStreamDestroy" => nothing(device.destroy_stream(first)),
-            "cudaStreamQuery" => {
-                let has_run = device.stream_has_run(first);
-                if has_run == Ok(true) {
-                    self.streams.wait_for_stream(first);
-                }
-                ready(has_run)
-            }
+            "cudaStreamQuery" | "cudaEventQuery" => nothing(self.query(machine, call)),
             "cudaStreamWaitEvent" => {
-                self.streams.wait_event(first, second);
-                nothing(device.wait(first, second))
+                nothing(device.wait(first, second).map(|()| self.streams.wait_event(first, second)))
             }
             "cudaEventCreate" | "cudaEventCreateWithFlags" => {
                 at(first, device.create_event().map(u64::to_le_bytes))
             }
             "cudaEventDestroy" => nothing(device.destroy_event(first)),
             "cudaEventRecord" => {
-                let recorded = device.record(first, second);
-                if recorded.is_ok() {
-                    self.streams.record(first, second);
-                }
-                nothing(recorded)
+                nothing(device.record(first, second).map(|()| self.streams.record(first, second)))
             }
-            "cudaEventSynchronize" => {
-                let waited = device.synchronize_event(first);
+            "cudaEventSynchronize" => nothing(device.synchronize_event(first).and_then(|()| {
                 self.streams.wait_for_event(first);
-                nothing(waited.and_then(|()| self.after_work(machine)))
-            }
-            "cudaEventQuery" => {
-                let has_run = device.event_has_run(first);
-                if has_run == Ok(true) {
-                    self.streams.wait_for_event(first);
-                }
-                ready(has_run)
-            }
+                self.after_work(machine)
+            })),
             "cudaEventElapsedTime" => {
                 self.reads_time = true;
                 at(first, device.elapsed(second, third).map(f32::to_le_bytes))
@@ -159,7 +141,7 @@ impl Host<'_> {
         match answer {
             Ok(stored) => {
                 for (at, bytes) in stored {
-                    self.store(machine, at, &bytes, name, span)?;
+                    self.store(machine, call, at, &bytes)?;
                 }
                 Ok(0)
             }
@@ -167,65 +149,17 @@ impl Host<'_> {
         }
     }
 
-    fn malloc(
-        &mut self,
-        machine: &mut Machine,
-        operands: [u64; 2],
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
-        if self.is_real() {
-            return self.malloc_on_device(machine, operands, name, span);
+    /// `cudaStreamQuery` or `cudaEventQuery`. Work that has run counts as work that the host has waited for.
+    fn query(&mut self, machine: &mut Machine, call: Call) -> Answer<()> {
+        let (of, is_stream) = (call.argument(0), call.name == "cudaStreamQuery");
+        let device = &mut self.device;
+        let has_run = if is_stream { device.stream_has_run(of)? } else { device.event_has_run(of)? };
+        match (has_run, is_stream) {
+            (false, _) => return Err(NOT_READY),
+            (true, true) => self.streams.wait_for_stream(of),
+            (true, false) => self.streams.wait_for_event(of),
         }
-        self.allocate(machine, operands, Owner::Device, name, span)
-    }
-
-    fn cuda_free(
-        &mut self,
-        machine: &mut Machine,
-        pointer: u64,
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
-        if self.is_real() && pointer != 0 && machine.heap.at(pointer).is_none() {
-            let freed = self.device.free(pointer);
-            return Ok(freed.map_or_else(|code| self.failed(code, name), |()| 0));
-        }
-        self.streams.wait_for_all();
-        Ok(self.free(machine, pointer, &[Owner::Device, Owner::Managed], name, span))
-    }
-
-    fn cuda_copy(
-        &mut self,
-        machine: &mut Machine,
-        operands: &[u64],
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
-        if self.is_real() {
-            let copied = self.copy_on_device(machine, name, operands);
-            return Ok(copied.map_or_else(|code| self.failed(code, name), |()| 0));
-        }
-        self.streams.begin(operands.get(4).copied().unwrap_or(0));
-        let result = self.copy(machine, operands, name, span)?;
-        if name == "cudaMemcpy" {
-            self.streams.wait_for_stream(0);
-        }
-        Ok(result)
-    }
-
-    fn cuda_set(
-        &mut self,
-        machine: &mut Machine,
-        operands: &[u64],
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
-        if self.is_real() {
-            let set = self.set_on_device(machine, operands);
-            return Ok(set.map_or_else(|code| self.failed(code, name), |()| 0));
-        }
-        Ok(self.set(machine, operands, name, span))
+        self.after_work(machine)
     }
 
     /// Waits for a stream, or for all work.

@@ -2,8 +2,8 @@
 //!
 //! Every CUDA function asks the driver: for memory, for the order of streams and events, and for time. There are two
 //! kinds of devices. A *real* one has the program's device memory and runs its kernels. A *simulated* one decides how
-//! much memory there is, and when work has run. The emulator keeps the contents and runs the kernels, since only so
-//! can it check them.
+//! much memory there is, and when work has run. The emulator keeps the contents and runs the kernels, because it
+//! checks both.
 //!
 //! Device memory has addresses of the emulator if the device is simulated: the emulator never reuses one, so that it
 //! finds a use after a free. Each allocation notes the device's own address for the calls here.
@@ -17,7 +17,7 @@ pub type Answer<T> = Result<T, u32>;
 
 /// A device with its driver. Streams and events are its handles; stream 0 is the default stream.
 pub trait Device {
-    /// Whether memory and kernels are the device's, and not the emulator's.
+    /// Whether the device holds the contents of its memory and runs the kernels. Otherwise the emulator does.
     fn is_real(&self) -> bool {
         false
     }
@@ -38,7 +38,8 @@ pub trait Device {
     fn read(&mut self, stream: u64, from: u64, bytes: &mut [u8], pinned: Option<u64>) -> Answer<()>;
     fn copy(&mut self, stream: u64, to: u64, from: u64, bytes: u64) -> Answer<()>;
     fn set(&mut self, stream: u64, at: u64, value: u8, bytes: u64) -> Answer<()>;
-    /// Launches a kernel. A simulated device models its time from its counters. Without them it takes none.
+    /// Launches a kernel. A simulated device models its time from its counters. Without counters the launch takes no
+    /// time.
     fn launch(
         &mut self,
         stream: u64,

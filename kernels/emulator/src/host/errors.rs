@@ -1,5 +1,14 @@
 //! CUDA's errors: numbers, names and texts.
 
+pub const INVALID_VALUE: u32 = 1;
+pub const OUT_OF_MEMORY: u32 = 2;
+pub const INVALID_CONFIGURATION: u32 = 9;
+pub const INVALID_SYMBOL: u32 = 13;
+pub const INVALID_DIRECTION: u32 = 21;
+pub const INVALID_DEVICE: u32 = 101;
+pub const INVALID_HANDLE: u32 = 400;
+pub const NOT_READY: u32 = 600;
+
 pub const ERRORS: &[(u32, &str, &str)] = &[
     (0, "cudaSuccess", "no error"),
     (1, "cudaErrorInvalidValue", "invalid argument"),

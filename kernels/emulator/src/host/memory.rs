@@ -1,17 +1,18 @@
-//! Device memory in the emulator: allocations, copies and their checks. The device only counts and times them.
+//! Device memory in the emulator: allocations, copies and their checks. The device only counts the memory and models the
+//! time of copies.
 
-use super::calls::Host;
+use super::calls::{Call, Host};
 use super::device::Answer;
-use super::errors;
+use super::errors::{self, INVALID_DIRECTION, INVALID_VALUE, OUT_OF_MEMORY};
 use crate::ir::{Global, space};
-use crate::run::checks::{Finding, Severity, Site};
+use crate::run::amounts;
 use crate::run::interpreter::Stop;
 use crate::run::launch::Machine;
 use crate::run::memory::{MOST_MEMORY, Owner, WRITTEN};
 use crate::source::Span;
 use std::ops::Range;
 
-/// A side of a copy, for the device.
+/// One side of a copy, as the device sees it.
 #[derive(Clone, Copy)]
 enum Side {
     Device(u64),
@@ -27,22 +28,17 @@ impl Side {
 }
 
 impl Host<'_> {
-    pub(super) fn allocate(
-        &mut self,
-        machine: &mut Machine,
-        [pointer, size]: [u64; 2],
-        owner: Owner,
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
+    pub(super) fn allocate(&mut self, machine: &mut Machine, call: Call, owner: Owner) -> Result<u64, Stop> {
+        let Call { name, span, .. } = call;
+        let (pointer, size) = (call.argument(0), call.argument(1));
         if pointer == 0 {
-            return Ok(self.error(1));
+            return Ok(self.error(INVALID_VALUE));
         }
         if size == 0 {
-            self.store(machine, pointer, &[0; 8], name, span)?;
+            self.store(machine, call, pointer, &[0; 8])?;
             return Ok(0);
         }
-        // Page-locked memory is the computer's, and only the emulator limits it.
+        // Page-locked memory belongs to the computer, so only the emulator limits it.
         let (is_pinned, fits) = (owner == Owner::Pinned, machine.heap.fits(size));
         let answer = match is_pinned {
             false => self.device.malloc(size),
@@ -56,50 +52,39 @@ impl Host<'_> {
         let Some(at) = machine.heap.allocate(size, owner, name, span) else {
             let mut notes = vec![format!("the emulator holds {} MiB at most", MOST_MEMORY >> 20)];
             if !is_pinned {
-                let size = crate::run::amounts::bytes(size);
+                let size = amounts::bytes(size);
                 notes = vec![format!("the GPU has memory for {size}, but {}", notes[0])];
                 if let Err(code) = self.device.free(on_device) {
                     return Ok(self.failed(code, name));
                 }
             }
-            self.misuse(machine, span, errors::report(2, name), notes);
-            return Ok(self.error(2));
+            self.misuse(machine, span, errors::report(OUT_OF_MEMORY, name), notes);
+            return Ok(self.error(OUT_OF_MEMORY));
         };
         if let Some(allocation) = machine.heap.allocations.last_mut() {
             allocation.on_device = on_device;
         }
-        self.store(machine, pointer, &at.to_le_bytes(), name, span)?;
+        self.store(machine, call, pointer, &at.to_le_bytes())?;
         Ok(0)
     }
 
-    pub(super) fn free(
-        &mut self,
-        machine: &mut Machine,
-        at: u64,
-        owners: &[Owner],
-        name: &'static str,
-        span: Span,
-    ) -> u64 {
+    pub(super) fn free(&mut self, machine: &mut Machine, call: Call, owners: &[Owner]) -> u64 {
+        let at = call.argument(0);
         let known = machine.heap.at(at);
-        let code = self.release(machine, at, owners, name, span);
+        let code = self.release(machine, call, owners);
         let Some(known) = known.filter(|_| at != 0 && code == 0) else { return self.error(code as u32) };
         let known = &machine.heap.allocations[known];
         let freed = match known.owner {
             Owner::Pinned => self.device.free_host(known.on_device),
             _ => self.device.free(known.on_device),
         };
-        freed.map_or_else(|code| self.failed(code, name), |()| 0)
+        freed.map_or_else(|code| self.failed(code, call.name), |()| 0)
     }
 
     /// Releases memory of the emulator. Returns the number of a CUDA error, or 0.
-    pub(super) fn release(
-        &mut self,
-        machine: &mut Machine,
-        at: u64,
-        owners: &[Owner],
-        name: &str,
-        span: Span,
-    ) -> u64 {
+    pub(super) fn release(&mut self, machine: &mut Machine, call: Call, owners: &[Owner]) -> u64 {
+        let Call { name, span, .. } = call;
+        let at = call.argument(0);
         if at == 0 {
             return 0;
         }
@@ -132,28 +117,22 @@ impl Host<'_> {
     }
 
     /// Copies memory, with CUDA's checks and some more.
-    pub(super) fn copy(
-        &mut self,
-        machine: &mut Machine,
-        operands: &[u64],
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
+    pub(super) fn copy(&mut self, machine: &mut Machine, call: Call) -> Result<u64, Stop> {
+        let Call { operands, span, .. } = call;
         let [to, from, size, kind, ..] = *operands else { return Ok(0) };
         if size == 0 {
             return Ok(0);
         }
         if kind > 4 {
-            return Ok(self.error(21));
+            return Ok(self.error(INVALID_DIRECTION));
         }
         let sides = [("source", from, matches!(kind, 0 | 1)), ("destination", to, matches!(kind, 0 | 2))];
         let mut ranges = Vec::new();
         for (name, at, is_host) in sides {
             let Some(range) = machine.heap.range(at, size) else {
-                let notes =
-                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::amounts::bytes(size))];
+                let notes = vec![format!("not all of {} at {at:#x} are allocated", amounts::bytes(size))];
                 self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
-                return Ok(self.error(1));
+                return Ok(self.error(INVALID_VALUE));
             };
             let wrong = kind != 4
                 && if is_host {
@@ -167,7 +146,7 @@ impl Host<'_> {
                 let notes =
                     vec![format!("its direction requires memory of {wanted}, but {at:#x} is memory of {is}")];
                 self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is on the wrong side"), notes);
-                return Ok(self.error(1));
+                return Ok(self.error(INVALID_VALUE));
             }
             ranges.push(range);
         }
@@ -184,9 +163,8 @@ impl Host<'_> {
             self.check_source(machine, from, &ranges[0], span);
         }
         let (from, to) = (ranges[0].clone(), ranges[1].clone());
-        let stream = operands.get(4).copied().unwrap_or(0);
-        if let Err(code) = self.time_copy(machine, [&to, &from], stream, name) {
-            return Ok(self.failed(code, name));
+        if let Err(code) = self.time_copy(machine, call, [&to, &from]) {
+            return Ok(self.failed(code, call.name));
         }
         // A byte that was uninitialised before the copy remains so after it.
         let states: Vec<u8> =
@@ -199,13 +177,8 @@ impl Host<'_> {
     }
 
     /// Queues a copy on the device. `cudaMemcpy` waits for it if the host takes part.
-    fn time_copy(
-        &mut self,
-        machine: &mut Machine,
-        [to, from]: [&Range<usize>; 2],
-        stream: u64,
-        name: &str,
-    ) -> Answer<()> {
+    fn time_copy(&mut self, machine: &mut Machine, call: Call, [to, from]: [&Range<usize>; 2]) -> Answer<()> {
+        let stream = call.argument(4);
         let sides = (self.side(machine, to)?, self.side(machine, from)?);
         let bytes = &mut machine.heap.space.bytes;
         match sides {
@@ -219,7 +192,7 @@ impl Host<'_> {
             _ => return Ok(()),
         }
         let is_pinned = [sides.0, sides.1].iter().any(|side| side.pinned().is_some());
-        if is_pinned && name == "cudaMemcpy" { self.device.synchronize(Some(stream)) } else { Ok(()) }
+        if is_pinned && call.name == "cudaMemcpy" { self.device.synchronize(Some(stream)) } else { Ok(()) }
     }
 
     /// Finds the device's view of a range, which is part of one allocation.
@@ -250,48 +223,33 @@ impl Host<'_> {
     fn check_source(&self, machine: &mut Machine, at: u64, range: &Range<usize>, span: Span) {
         let states = &machine.heap.space.states[range.clone()];
         let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
-        let size = crate::run::amounts::bytes(range.len() as u64);
+        let size = amounts::bytes(range.len() as u64);
         let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
         let missing = states.iter().filter(|state| **state & WRITTEN == 0).count();
-        let missing = crate::run::amounts::bytes(missing as u64);
+        let missing = amounts::bytes(missing as u64);
         let notes = vec![
             format!("Uninitialized access at {:#x} on access by cudaMemcpy source", at + first as u64),
             format!("{missing} of {size} were never written, from byte {first} on"),
         ];
-        machine.findings.add(Finding {
-            check: "initcheck",
-            severity: Severity::Error,
-            title,
-            function: "main".to_owned(),
-            sites: vec![Site { text: "at".to_owned(), span: Some(span), thread: None }],
-            notes,
-            count: 1,
-            is_fatal: false,
-        });
+        self.find("initcheck", machine, span, title, notes);
     }
 
-    pub(super) fn set(
-        &mut self,
-        machine: &mut Machine,
-        operands: &[u64],
-        name: &'static str,
-        span: Span,
-    ) -> u64 {
-        let [at, value, size, ..] = *operands else { return 0 };
+    pub(super) fn set(&mut self, machine: &mut Machine, call: Call) -> u64 {
+        let [at, value, size, ..] = *call.operands else { return 0 };
         let Some(range) = machine.heap.range(at, size).filter(|range| machine.heap.is_of_device(range))
         else {
-            let size = crate::run::amounts::bytes(size);
+            let size = amounts::bytes(size);
             let notes = vec![format!("not all of {size} at {at:#x} are memory of the device")];
-            self.misuse(machine, span, "the destination of `cudaMemset` is out of bounds".to_owned(), notes);
-            return self.error(1);
+            let title = "the destination of `cudaMemset` is out of bounds".to_owned();
+            self.misuse(machine, call.span, title, notes);
+            return self.error(INVALID_VALUE);
         };
-        let stream = operands.get(3).copied().unwrap_or(0);
         let timed = match self.side(machine, &range) {
-            Ok(Side::Device(at)) => self.device.set(stream, at, value as u8, size),
+            Ok(Side::Device(at)) => self.device.set(call.argument(3), at, value as u8, size),
             other => other.map(drop),
         };
         if let Err(code) = timed {
-            return self.failed(code, name);
+            return self.failed(code, call.name);
         }
         machine.heap.space.bytes[range.clone()].fill(value as u8);
         machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);

@@ -167,7 +167,10 @@ impl Program {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
         let mut host = Host::new(&self.kernels, &self.globals, device);
-        let is_timed = |op: &ir::Op| matches!(op, ir::Op::Host { function, .. } if cuda::TIMED.contains(&functions::NAMES[*function as usize].0));
+        let is_timed = |op: &ir::Op| match op {
+            ir::Op::Host { function, .. } => cuda::TIMED.contains(&functions::NAMES[*function as usize].0),
+            _ => false,
+        };
         host.is_timed = main.ops.iter().any(is_timed);
         // A web page has no clock; the page ends a run that takes too long.
         machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };

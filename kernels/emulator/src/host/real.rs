@@ -7,24 +7,21 @@
 //! each allocation has a counterpart. Managed memory moves to the device before a launch, and back when no work is left,
 //! as on cards without concurrent managed access. Page-locked memory moves if a kernel or a copy uses it.
 
-use super::calls::Host;
+use super::calls::{Call, Host};
 use super::device::Answer;
+use super::errors::{INVALID_DIRECTION, INVALID_VALUE};
 use crate::ir::{Global, Prim, space};
 use crate::run::interpreter::Stop;
 use crate::run::launch::{Machine, Shape};
 use crate::run::memory::{Allocation, MOST_MEMORY, Owner, WRITTEN};
-use crate::source::Span;
 use std::ops::Range;
-
-const INVALID_VALUE: u32 = 1;
-const INVALID_DIRECTION: u32 = 21;
 
 /// The program's memory with a counterpart on the device.
 #[derive(Default)]
 pub struct Counterparts {
     /// Whether managed memory is on the device.
     is_on_device: bool,
-    /// Page-locked ranges that queued work may write: the range, the stream, and the number of the work in it.
+    /// Page-locked ranges that queued work may write: the range, the stream, and the number of the work in the stream.
     awaited: Vec<(Range<usize>, u64, u64)>,
 }
 
@@ -36,13 +33,8 @@ enum Side {
 
 impl Host<'_> {
     /// `cudaMalloc`, at an address that the program's memory does not use.
-    pub(super) fn malloc_on_device(
-        &mut self,
-        machine: &mut Machine,
-        [pointer, bytes]: [u64; 2],
-        name: &'static str,
-        span: Span,
-    ) -> Result<u64, Stop> {
+    pub(super) fn malloc_on_device(&mut self, machine: &mut Machine, call: Call) -> Result<u64, Stop> {
+        let (pointer, bytes) = (call.argument(0), call.argument(1));
         let mut answer = if bytes == 0 { Ok(0) } else { self.device.malloc(bytes) };
         // An address in the program's memory stays allocated, or the driver would return it again.
         while let Ok(at) = answer
@@ -52,21 +44,16 @@ impl Host<'_> {
             answer = self.device.malloc(bytes);
         }
         match answer {
-            Ok(at) => self.store(machine, pointer, &at.to_le_bytes(), name, span).map(|()| 0),
-            Err(code) => Ok(self.failed(code, name)),
+            Ok(at) => self.store(machine, call, pointer, &at.to_le_bytes()).map(|()| 0),
+            Err(code) => Ok(self.failed(code, call.name)),
         }
     }
 
     /// `cudaMemcpy(to, from, bytes, kind)`, on a stream if there is one. Managed memory is valid with every kind.
-    pub(super) fn copy_on_device(
-        &mut self,
-        machine: &mut Machine,
-        name: &str,
-        operands: &[u64],
-    ) -> Answer<()> {
+    pub(super) fn copy_on_device(&mut self, machine: &mut Machine, call: Call) -> Answer<()> {
         self.print_on_device(machine);
-        let [to, from, bytes, kind, ..] = *operands else { return Err(INVALID_VALUE) };
-        let stream = operands.get(4).copied().unwrap_or(0);
+        let [to, from, bytes, kind, ..] = *call.operands else { return Err(INVALID_VALUE) };
+        let stream = call.argument(4);
         if bytes == 0 {
             return Ok(());
         }
@@ -78,11 +65,11 @@ impl Host<'_> {
         self.streams.begin(stream);
         match (self.side_of(machine, to, bytes)?, self.side_of(machine, from, bytes)?, kind) {
             (Side::Device(to), Side::Host(from), 1 | 4) => {
-                let pinned = pinned(machine, &from);
+                let pinned = pinned(&machine.heap.allocations, &from);
                 self.device.write(stream, to, &machine.heap.space.bytes[from], pinned)?;
             }
             (Side::Host(to), Side::Device(from), 2 | 4) => {
-                let pinned = pinned(machine, &to);
+                let pinned = pinned(&machine.heap.allocations, &to);
                 self.device.read(stream, from, &mut machine.heap.space.bytes[to.clone()], pinned)?;
                 if pinned.is_some() {
                     self.counterparts.awaited.push((to, stream, self.streams.latest(stream)));
@@ -99,7 +86,7 @@ impl Host<'_> {
             // The direction does not match the pointers.
             _ => return Err(INVALID_VALUE),
         }
-        if name == "cudaMemcpy" {
+        if call.name == "cudaMemcpy" {
             if self.counterparts.awaited.iter().any(|(_, on, _)| *on == stream) {
                 self.device.synchronize(Some(stream))?;
             }
@@ -109,15 +96,15 @@ impl Host<'_> {
     }
 
     /// `cudaMemset(to, value, bytes)`, on a stream if there is one.
-    pub(super) fn set_on_device(&mut self, machine: &mut Machine, operands: &[u64]) -> Answer<()> {
-        let [to, value, bytes, ..] = *operands else { return Err(INVALID_VALUE) };
+    pub(super) fn set_on_device(&mut self, machine: &mut Machine, call: Call) -> Answer<()> {
+        let [to, value, bytes, ..] = *call.operands else { return Err(INVALID_VALUE) };
         if !self.is_managed(machine, to) {
-            let stream = operands.get(3).copied().unwrap_or(0);
+            let stream = call.argument(3);
             self.streams.begin(stream);
             let Side::Device(to) = self.side_of(machine, to, bytes)? else { return Err(INVALID_VALUE) };
             return self.device.set(stream, to, value as u8, bytes);
         }
-        // Managed memory is the program's after all work.
+        // The program has its managed memory again when all work has run.
         self.wait(machine, None)?;
         let range = machine.heap.range(to, bytes).ok_or(INVALID_VALUE)?;
         machine.heap.space.bytes[range.clone()].fill(value as u8);
@@ -126,8 +113,7 @@ impl Host<'_> {
     }
 
     fn is_managed(&self, machine: &Machine, address: u64) -> bool {
-        let of = |known: &Allocation| known.owner == Owner::Managed && is_inside(known, address);
-        machine.heap.allocations.iter().any(of)
+        managed(&machine.heap.allocations).any(|known| is_inside(known, address))
     }
 
     /// A range in the program's memory, unless it is a variable of the device; or an address of the device.
@@ -170,9 +156,8 @@ impl Host<'_> {
             }
             *bits = known.on_device + (*bits - space::HEAP - known.offset);
         }
-        let managed = |known: &&Allocation| known.owner == Owner::Managed && !known.is_freed;
         if !self.counterparts.is_on_device {
-            for known in machine.heap.allocations.iter().filter(managed) {
+            for known in managed(&machine.heap.allocations) {
                 self.device.write(0, known.on_device, &machine.heap.space.bytes[range(known)], None)?;
                 self.counterparts.is_on_device = true;
             }
@@ -197,15 +182,14 @@ impl Host<'_> {
             awaited.into_iter().partition(|(_, stream, number)| streams.has_waited(*stream, *number));
         self.counterparts.awaited = awaited;
         for (range, ..) in done {
-            if let Some(at) = counterpart(&machine.heap.allocations, &range) {
+            if let Some(at) = pinned(&machine.heap.allocations, &range) {
                 self.device.read_host(at, &mut space.bytes[range.clone()])?;
                 space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
             }
         }
         if self.counterparts.is_on_device && !self.streams.is_busy() {
             self.counterparts.is_on_device = false;
-            let managed = |known: &&Allocation| known.owner == Owner::Managed && !known.is_freed;
-            for known in machine.heap.allocations.iter().filter(managed) {
+            for known in managed(&machine.heap.allocations) {
                 self.device.read(0, known.on_device, &mut space.bytes[range(known)], None)?;
                 space.states[range(known)].iter_mut().for_each(|state| *state |= WRITTEN);
             }
@@ -221,6 +205,11 @@ impl Host<'_> {
     }
 }
 
+/// The managed memory that is not freed.
+fn managed(allocations: &[Allocation]) -> impl Iterator<Item = &Allocation> {
+    allocations.iter().filter(|known| known.owner == Owner::Managed && !known.is_freed)
+}
+
 /// Whether an address is in an allocation or just past its end.
 fn is_inside(known: &Allocation, address: u64) -> bool {
     let start = space::HEAP + known.offset;
@@ -232,11 +221,7 @@ fn range(known: &Allocation) -> Range<usize> {
 }
 
 /// The device's address of page-locked memory. `None` for other memory.
-fn pinned(machine: &Machine, range: &Range<usize>) -> Option<u64> {
-    counterpart(&machine.heap.allocations, range)
-}
-
-fn counterpart(allocations: &[Allocation], range: &Range<usize>) -> Option<u64> {
+fn pinned(allocations: &[Allocation], range: &Range<usize>) -> Option<u64> {
     let start = range.start as u64;
     let is_it = |known: &&Allocation| {
         known.owner == Owner::Pinned && !known.is_freed && start.wrapping_sub(known.offset) < known.size

@@ -5,7 +5,7 @@ use crate::ir::{Global, Program};
 use crate::run::counters::Counters;
 use crate::run::launch::Shape;
 
-/// A device without a model: its memory is unlimited, and work takes no time.
+/// Its memory is unlimited, and its work takes no time.
 #[derive(Default)]
 pub struct Untimed {
     handles: u64,

@@ -3,7 +3,7 @@
 use super::access::{Which, which};
 use super::amounts::bytes;
 use super::block::{Block, Warp};
-use super::checks::{Finding, Severity};
+use super::checks::{Finding, Severity, Site};
 use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
 use super::memory::OF_DEVICE;
@@ -46,9 +46,7 @@ impl Runner<'_> {
         }
         notes.push(format!("It has to be a multiple of {align}"));
         let site = self.site_of("at", pc, block, warp, lane);
-        let check = if self.is_host { "host" } else { "memcheck" };
-        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
-        if self.is_host { Stop::HostFault } else { Stop::Misaligned }
+        self.stopped_at(site, title, notes, Stop::Misaligned)
     }
 
     #[cold]
@@ -90,9 +88,15 @@ impl Runner<'_> {
             notes.push("`threadIdx.x - 1` is unsigned: instead of -1 it is 4,294,967,295".to_owned());
         }
         let site = self.site_of("at", pc, block, warp, lane);
-        let check = if self.is_host { "host" } else { "memcheck" };
+        self.stopped_at(site, title, notes, Stop::IllegalAddress)
+    }
+
+    /// Reports an access that ends the program. `on_device` is the reason if it is in a kernel.
+    #[cold]
+    fn stopped_at(&mut self, site: Site, title: String, notes: Vec<String>, on_device: Stop) -> Stop {
+        let (check, stop) = if self.is_host { ("host", Stop::HostFault) } else { ("memcheck", on_device) };
         self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
-        if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
+        stop
     }
 
     /// Checks host access to managed memory while a kernel may still be running. Most cards allow it; some end the

@@ -6,6 +6,7 @@ pub mod simulated;
 use std::collections::HashMap;
 
 use cuda_emulator::host::device::{Answer, Card, Device};
+use cuda_emulator::host::errors::{INVALID_HANDLE, OUT_OF_MEMORY};
 use cuda_emulator::ir;
 use cuda_emulator::run::counters::Counters;
 use cuda_emulator::run::launch::Shape;
@@ -16,11 +17,7 @@ use todevice_gpu::contract::driver::{
 
 pub const DEVICE: usize = 0;
 
-pub const INVALID_VALUE: u32 = 1;
-const OUT_OF_MEMORY: u32 = 2;
-const INVALID_HANDLE: u32 = 400;
-
-/// A launch of the program. Its arguments are the kind of GPU's.
+/// A launch of a kernel of the program.
 pub struct Launch<'a> {
     pub kernel: &'a ir::Program,
     pub shape: Shape,
@@ -187,7 +184,7 @@ impl<K: Kind> Device for OnDriver<K> {
         Ok(handle)
     }
 
-    // Its work goes on, as in CUDA. The driver keeps it for other programs.
+    // The stream's work continues, as in CUDA. The driver keeps the stream.
     fn destroy_stream(&mut self, stream: u64) -> Answer<()> {
         if stream == 0 {
             return Err(INVALID_HANDLE);
@@ -237,13 +234,14 @@ impl<K: Kind> Device for OnDriver<K> {
 }
 
 /// A launch without arguments.
-pub fn launch_of(kernel: KernelId, shape: Shape) -> Answer<CompiledLaunch> {
-    Ok(CompiledLaunch {
+pub fn launch_of(kernel: KernelId, shape: Shape) -> CompiledLaunch {
+    CompiledLaunch {
         kernel,
         name: "a kernel of the program",
         grid: shape.grid,
         block: shape.block,
-        shared_mem: u32::try_from(shape.dynamic_shared).map_err(|_| INVALID_VALUE)?,
+        // No GPU has more shared memory than a `u32` can count: the driver refuses the launch.
+        shared_mem: u32::try_from(shape.dynamic_shared).unwrap_or(u32::MAX),
         arguments: Default::default(),
-    })
+    }
 }

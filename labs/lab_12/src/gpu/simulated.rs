@@ -53,7 +53,7 @@ impl<'a> OnSimulated<'a> {
             },
             Default::default(),
         );
-        // The emulator finds them, with the kernels' accesses.
+        // The emulator checks for races itself: it knows the kernels' accesses as well.
         if let Some(log) = driver.race_log() {
             log.set_check(RaceCheck::Ignore);
         }
@@ -75,7 +75,7 @@ impl Kind for OnSimulated<'_> {
         format!("{} (emulated)", self.card.name)
     }
 
-    /// Finds a place in the device's memory at the first use.
+    /// Allocates the variable at its first use.
     fn variable(&mut self, variable: &ir::Global) -> Answer<u64> {
         if let Some(at) = self.variables.get(&variable.address) {
             return Ok(*at);
@@ -92,12 +92,13 @@ impl Kind for OnSimulated<'_> {
         let cost = modelled.map_or([0; 2], |of| [(of.microseconds * 1e3) as u64, of.bytes as u64]);
         let arguments = cost.map(|number| Passed::Number(number.to_le_bytes()));
         let launch =
-            CompiledLaunch { arguments: arguments.into_iter().collect(), ..launch_of(self.kernel, shape)? };
+            CompiledLaunch { arguments: arguments.into_iter().collect(), ..launch_of(self.kernel, shape) };
         self.driver.launch_compiled(stream, launch).map(drop).map_err(code)
     }
 }
 
-/// A kernel that the emulator has run. Its arguments are its modelled nanoseconds, and its bytes of memory traffic.
+/// A kernel that the emulator has run. Its arguments are its modelled time in nanoseconds, and its memory
+/// traffic in bytes.
 struct HasRun;
 
 impl KernelInterpreter for HasRun {
