@@ -11,7 +11,8 @@ use crate::dtype::PyDType;
 use crate::fault::{Fault, Result, raise};
 use crate::generator::PyGenerator;
 use crate::schema::{Default, Kind, Parameter, Signature};
-use crate::tensor::PyTensor;
+use crate::shared;
+use crate::tensor::{PyTensor, not_here};
 
 #[derive(Clone, Debug)]
 pub enum Arg {
@@ -27,6 +28,17 @@ pub enum Arg {
     Device(Device),
     Generator(Generator),
     Any(PyObjectRef),
+}
+
+impl Arg {
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Arg::Bool(value) => Some(Scalar::Bool(*value)),
+            Arg::Int(value) => Some(Scalar::Int(*value)),
+            Arg::Float(value) => Some(Scalar::Float(*value)),
+            _ => None,
+        }
+    }
 }
 
 pub struct Arguments<'a> {
@@ -52,20 +64,19 @@ impl<'a> Arguments<'a> {
                 if is_last && signature.varargs && is_int(&positional[0]) {
                     let ints = positional.iter().map(|object| int(object, vm));
                     let ints = ints.collect::<Option<SmallVec<_>>>();
-                    let ints = ints.ok_or_else(|| mismatch(signature, i, parameter, &positional[0], vm));
+                    let ints = ints.ok_or_else(|| mismatch(signature, i, parameter, &positional[0]));
                     positional = &[];
                     Arg::Ints(ints?)
                 } else {
                     let object = &positional[0];
                     positional = &positional[1..];
                     convert(parameter, object, vm)?
-                        .ok_or_else(|| mismatch(signature, i, parameter, object, vm))?
+                        .ok_or_else(|| mismatch(signature, i, parameter, object))?
                 }
             } else if let Some(object) = given.kwargs.get(parameter.name).or_else(|| alias(given, parameter))
             {
                 used += 1;
-                convert(parameter, object, vm)?
-                    .ok_or_else(|| mismatch(signature, i, parameter, object, vm))?
+                convert(parameter, object, vm)?.ok_or_else(|| mismatch(signature, i, parameter, object))?
             } else {
                 match parameter.default {
                     Some(default) => default_of(default),
@@ -144,12 +155,7 @@ impl<'a> Arguments<'a> {
     }
 
     pub fn opt_scalar(&self, i: usize) -> Option<Scalar> {
-        match &self.args[i] {
-            Arg::Bool(value) => Some(Scalar::Bool(*value)),
-            Arg::Int(value) => Some(Scalar::Int(*value)),
-            Arg::Float(value) => Some(Scalar::Float(*value)),
-            _ => None,
-        }
+        self.args[i].scalar()
     }
 
     pub fn int(&self, i: usize) -> i64 {
@@ -235,12 +241,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The `**options` of a function that creates a tensor. They begin at argument `i`.
+    /// The `**options` of a function that creates a tensor. They begin at argument `i`. Its result is pinned and requires
+    /// a gradient after `finish`.
     pub fn options(&self, i: usize) -> TensorOptions {
         TensorOptions {
             dtype: self.dtype(i),
             device: self.device(i + 2).unwrap_or_default(),
-            requires_grad: self.bool(i + 4),
+            requires_grad: false,
         }
     }
 
@@ -249,12 +256,14 @@ impl<'a> Arguments<'a> {
         TensorOptions {
             dtype: self.dtype(i).or(Some(like.dtype())),
             device: self.device(i + 2).unwrap_or(like.device()),
-            requires_grad: self.bool(i + 4),
+            requires_grad: false,
         }
     }
 
-    pub fn pin_memory(&self, i: usize) -> bool {
-        self.bool(i + 3)
+    /// Applies the last of the `**options` to a new tensor: `pin_memory` and `requires_grad`.
+    pub fn finish(&self, tensor: Tensor, i: usize) -> Result<Tensor> {
+        let tensor = if self.bool(i + 3) { tensor.pin_memory()? } else { tensor };
+        Ok(if self.bool(i + 4) { tensor.requires_grad_(true)? } else { tensor })
     }
 }
 
@@ -286,7 +295,7 @@ fn is_int(object: &PyObject) -> bool {
         })
 }
 
-/// The integer that an object is. Too large ones are no integers of PyTorch's.
+/// The value of an integer, or of a tensor that holds one. PyTorch takes integers of 64 bits.
 pub fn int(object: &PyObject, vm: &VirtualMachine) -> Option<i64> {
     if let Some(int) = object.downcast_ref::<PyInt>() {
         return int.try_to_primitive::<i64>(vm).ok();
@@ -320,7 +329,7 @@ fn tensors(object: &PyObject) -> Option<Vec<PyRef<PyTensor>>> {
     }
 }
 
-/// A number of Python, or a tensor of one element where a number is meant.
+/// A number of Python.
 pub fn scalar(object: &PyObject, vm: &VirtualMachine) -> Result<Option<Arg>> {
     if let Some(value) = object.downcast_ref::<PyBool>() {
         let int = value.as_object().downcast_ref::<PyInt>();
@@ -383,6 +392,8 @@ fn convert(parameter: &Parameter, object: &PyObject, vm: &VirtualMachine) -> Res
         Kind::Generator => object
             .downcast_ref::<PyGenerator>()
             .map(|generator| Arg::Generator(generator.generator().clone())),
+        Kind::Layout => shared::registered("strided").filter(|strided| object.is(strided)).map(Arg::Any),
+        Kind::Absent => return Err(not_here(&format!("the argument '{}'", parameter.name))),
         Kind::Any => Some(if is_none { Arg::None } else { Arg::Any(object.to_owned()) }),
     })
 }
@@ -427,19 +438,12 @@ pub fn device(object: &PyObject, vm: &VirtualMachine) -> Result<Option<Device>> 
     }
 }
 
-fn mismatch(
-    signature: &Signature,
-    i: usize,
-    parameter: &Parameter,
-    given: &PyObject,
-    vm: &VirtualMachine,
-) -> Fault {
+fn mismatch(signature: &Signature, i: usize, parameter: &Parameter, given: &PyObject) -> Fault {
     let is_method = signature.parameters[0].name == "input";
     let at = match parameter.keyword_only {
         true => String::new(),
         false => format!(" (position {})", if is_method { i.max(1) } else { i + 1 }),
     };
-    let _ = vm;
     raise(
         "TypeError",
         format!(
@@ -460,8 +464,7 @@ fn missing(signature: &Signature, i: usize) -> Fault {
         .map(|parameter| format!("\"{}\"", parameter.name))
         .collect();
     let s = if names.len() == 1 { "" } else { "s" };
-    let names = names.join(", ");
-    let count = names.split(", ").count();
+    let (count, names) = (names.len(), names.join(", "));
     raise(
         "TypeError",
         format!("{}() missing {count} required positional argument{s}: {names}", signature.name),
@@ -484,6 +487,20 @@ fn unexpected(signature: &Signature, given: &FuncArgs) -> Fault {
             raise("TypeError", format!("{}() got multiple values for argument '{name}'", signature.name))
         }
     }
+}
+
+/// Refuses a keyword that a constructor does not know, and arguments by position beyond the first `positional` names.
+pub fn expect_names(class: &str, given: &FuncArgs, names: &[&str], positional: usize) -> Result<()> {
+    if let Some(name) = given.kwargs.keys().find(|name| !names.contains(&name.as_str())) {
+        return Err(raise("TypeError", format!("{class}() got an unexpected keyword argument '{name}'")));
+    }
+    let were = given.args.len();
+    if were > positional {
+        let s = if positional == 1 { "" } else { "s" };
+        let text = format!("{class}() takes {positional} positional argument{s} but {were} were given");
+        return Err(raise("TypeError", text));
+    }
+    Ok(())
 }
 
 /// The types of the given arguments, for `received an invalid combination of arguments - got (…)`.

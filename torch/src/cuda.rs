@@ -1,4 +1,4 @@
-//! `torch.cuda`: what is written in Rust. `lib/torch/cuda/__init__.py` has the names and the defaults.
+//! The module `_cuda`: the part of `torch.cuda` in Rust. `lib/torch/cuda/__init__.py` has the names and the defaults.
 
 pub use _cuda::PyStream;
 pub(crate) use _cuda::module_def;
@@ -6,7 +6,7 @@ pub(crate) use _cuda::module_def;
 #[rustpython_vm::pymodule]
 mod _cuda {
     use rustpython_vm::builtins::{PyDictRef, PyType};
-    use rustpython_vm::function::{FuncArgs, PyComparisonValue};
+    use rustpython_vm::function::{FuncArgs, OptionalOption, PyComparisonValue};
     use rustpython_vm::types::{Comparable, Constructor, Hashable, PyComparisonOp, Representable};
     use rustpython_vm::{
         AsObject, Py, PyObject, PyObjectRef, PyPayload, PyRef, PyResult, VirtualMachine, pyclass,
@@ -14,7 +14,9 @@ mod _cuda {
     use todevice::cuda::{self, Event, EventOptions, SegmentType, Stream, SyncDebugMode};
     use todevice::{Device, interpreter};
 
+    use crate::arguments::expect_names;
     use crate::device::PyDevice;
+    use crate::fault::raise;
     use crate::guard::PyGuard;
     use crate::tensor::{PyTensor, in_python};
 
@@ -97,47 +99,11 @@ mod _cuda {
 
     #[pyfunction]
     fn synchronize(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
-        in_python(vm, || {
-            Ok(match index {
-                Some(index) => cuda::device(index, cuda::synchronize)??,
-                None => cuda::synchronize()?,
-            })
-        })
+        on(index, cuda::synchronize, vm)
     }
 
-    // Memory, of a device or of the current one. Without a GPU the current one has none.
-
-    #[pyfunction]
-    fn memory_allocated(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
-        of_memory(index, || Ok(cuda::memory_allocated()), vm)
-    }
-
-    #[pyfunction]
-    fn max_memory_allocated(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
-        of_memory(index, || Ok(cuda::max_memory_allocated()), vm)
-    }
-
-    #[pyfunction]
-    fn memory_reserved(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
-        of_memory(index, || Ok(cuda::memory_reserved()), vm)
-    }
-
-    #[pyfunction]
-    fn max_memory_reserved(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
-        of_memory(index, || Ok(cuda::max_memory_reserved()), vm)
-    }
-
-    #[pyfunction]
-    fn reset_peak_memory_stats(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
-        of_memory(index, || Ok(cuda::reset_peak_memory_stats()), vm)
-    }
-
-    #[pyfunction]
-    fn reset_accumulated_memory_stats(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
-        of_memory(index, || Ok(cuda::reset_accumulated_memory_stats()), vm)
-    }
-
-    fn of_memory<T>(
+    /// Calls a function on a device, or on the current one.
+    fn on<T>(
         index: Option<usize>,
         of_current: impl FnOnce() -> todevice::Result<T>,
         vm: &VirtualMachine,
@@ -148,30 +114,52 @@ mod _cuda {
         })
     }
 
+    // Memory of a device or of the current one.
+
+    #[pyfunction]
+    fn memory_allocated(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
+        on(index, || Ok(cuda::memory_allocated()), vm)
+    }
+
+    #[pyfunction]
+    fn max_memory_allocated(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
+        on(index, || Ok(cuda::max_memory_allocated()), vm)
+    }
+
+    #[pyfunction]
+    fn memory_reserved(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
+        on(index, || Ok(cuda::memory_reserved()), vm)
+    }
+
+    #[pyfunction]
+    fn max_memory_reserved(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
+        on(index, || Ok(cuda::max_memory_reserved()), vm)
+    }
+
+    #[pyfunction]
+    fn reset_peak_memory_stats(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
+        on(index, || Ok(cuda::reset_peak_memory_stats()), vm)
+    }
+
+    #[pyfunction]
+    fn reset_accumulated_memory_stats(index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
+        on(index, || Ok(cuda::reset_accumulated_memory_stats()), vm)
+    }
+
     #[pyfunction]
     fn memory_stats(index: Option<usize>, vm: &VirtualMachine) -> Done<PyDictRef> {
-        in_python(vm, || {
-            let stats = match index {
-                Some(index) => cuda::device(index, cuda::memory_stats)?,
-                None => cuda::memory_stats(),
-            };
-            let dict = vm.ctx.new_dict();
-            for (name, value) in stats {
-                dict.set_item(&*name, vm.ctx.new_int(value).into(), vm)?;
-            }
-            Ok(dict)
-        })
+        let stats = on(index, || Ok(cuda::memory_stats()), vm)?;
+        let dict = vm.ctx.new_dict();
+        for (name, value) in stats {
+            dict.set_item(&*name, vm.ctx.new_int(value).into(), vm)?;
+        }
+        Ok(dict)
     }
 
     #[pyfunction]
     fn memory_summary(index: Option<usize>, abbreviated: bool, vm: &VirtualMachine) -> Done<String> {
-        in_python(vm, || {
-            let summary = if abbreviated { cuda::memory_summary_abbreviated } else { cuda::memory_summary };
-            Ok(match index {
-                Some(index) => cuda::device(index, summary)?,
-                None => summary(),
-            })
-        })
+        let summary = if abbreviated { cuda::memory_summary_abbreviated } else { cuda::memory_summary };
+        on(index, || Ok(summary()), vm)
     }
 
     /// The segments of all devices, in the form of PyTorch's `memory_snapshot`.
@@ -221,32 +209,17 @@ mod _cuda {
 
     #[pyfunction]
     fn mem_get_info(index: Option<usize>, vm: &VirtualMachine) -> Done<(u64, u64)> {
-        in_python(vm, || {
-            Ok(match index {
-                Some(index) => cuda::device(index, cuda::mem_get_info)??,
-                None => cuda::mem_get_info()?,
-            })
-        })
+        on(index, cuda::mem_get_info, vm)
     }
 
     #[pyfunction]
     fn set_per_process_memory_fraction(fraction: f64, index: Option<usize>, vm: &VirtualMachine) -> Done<()> {
-        in_python(vm, || {
-            Ok(match index {
-                Some(index) => cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))??,
-                None => cuda::set_per_process_memory_fraction(fraction)?,
-            })
-        })
+        on(index, || cuda::set_per_process_memory_fraction(fraction), vm)
     }
 
     #[pyfunction]
     fn get_per_process_memory_fraction(index: Option<usize>, vm: &VirtualMachine) -> Done<f64> {
-        in_python(vm, || {
-            Ok(match index {
-                Some(index) => cuda::device(index, cuda::get_per_process_memory_fraction)??,
-                None => cuda::get_per_process_memory_fraction()?,
-            })
-        })
+        on(index, cuda::get_per_process_memory_fraction, vm)
     }
 
     #[pyfunction]
@@ -260,28 +233,28 @@ mod _cuda {
     }
 
     #[pyfunction]
-    fn utilization(vm: &VirtualMachine) -> Done<u32> {
-        in_python(vm, || Ok(cuda::utilization()?))
+    fn utilization(index: Option<usize>, vm: &VirtualMachine) -> Done<u32> {
+        on(index, cuda::utilization, vm)
     }
 
     #[pyfunction]
-    fn memory_usage(vm: &VirtualMachine) -> Done<u32> {
-        in_python(vm, || Ok(cuda::memory_usage()?))
+    fn memory_usage(index: Option<usize>, vm: &VirtualMachine) -> Done<u32> {
+        on(index, cuda::memory_usage, vm)
     }
 
     #[pyfunction]
-    fn device_memory_used(vm: &VirtualMachine) -> Done<u64> {
-        in_python(vm, || Ok(cuda::device_memory_used()?))
+    fn device_memory_used(index: Option<usize>, vm: &VirtualMachine) -> Done<u64> {
+        on(index, cuda::device_memory_used, vm)
     }
 
     #[pyfunction]
-    fn temperature(vm: &VirtualMachine) -> Done<u32> {
-        in_python(vm, || Ok(cuda::temperature()?))
+    fn temperature(index: Option<usize>, vm: &VirtualMachine) -> Done<u32> {
+        on(index, cuda::temperature, vm)
     }
 
     #[pyfunction]
-    fn power_draw(vm: &VirtualMachine) -> Done<u32> {
-        in_python(vm, || Ok(cuda::power_draw()?))
+    fn power_draw(index: Option<usize>, vm: &VirtualMachine) -> Done<u32> {
+        on(index, cuda::power_draw, vm)
     }
 
     #[pyfunction]
@@ -311,8 +284,13 @@ mod _cuda {
 
     #[pyfunction]
     fn set_sync_debug_mode(mode: usize, vm: &VirtualMachine) -> Done<()> {
-        let mode = [SyncDebugMode::Default, SyncDebugMode::Warn, SyncDebugMode::Error][mode.min(2)];
-        in_python(vm, || Ok(cuda::set_sync_debug_mode(mode)?))
+        in_python(vm, || {
+            let modes = [SyncDebugMode::Default, SyncDebugMode::Warn, SyncDebugMode::Error];
+            let mode = modes
+                .get(mode)
+                .ok_or_else(|| raise("RuntimeError", "invalid value of debug_mode, expected one of 0,1,2"))?;
+            Ok(cuda::set_sync_debug_mode(*mode)?)
+        })
     }
 
     #[pyfunction]
@@ -357,6 +335,8 @@ mod _cuda {
 
         fn py_new(_: &Py<PyType>, args: FuncArgs, vm: &VirtualMachine) -> PyResult<PyStream> {
             in_python(vm, || {
+                // A stream of this course has no priority.
+                expect_names("Stream", &args, &["device"], 1)?;
                 let device = args.args.first().or_else(|| args.kwargs.get("device"));
                 let device = device.map(|device| crate::arguments::device(device, vm)).transpose()?.flatten();
                 let device = match device {
@@ -381,13 +361,11 @@ mod _cuda {
             op: PyComparisonOp,
             _: &VirtualMachine,
         ) -> PyResult<PyComparisonValue> {
-            let Some(other) = other.downcast_ref::<PyStream>() else {
-                return Ok(PyComparisonValue::NotImplemented);
-            };
-            Ok(match op {
-                PyComparisonOp::Eq => PyComparisonValue::Implemented(zelf.0 == other.0),
-                PyComparisonOp::Ne => PyComparisonValue::Implemented(zelf.0 != other.0),
-                _ => PyComparisonValue::NotImplemented,
+            op.eq_only(|| {
+                Ok(match other.downcast_ref::<PyStream>() {
+                    Some(other) => PyComparisonValue::Implemented(zelf.0 == other.0),
+                    None => PyComparisonValue::NotImplemented,
+                })
             })
         }
     }
@@ -421,17 +399,11 @@ mod _cuda {
         }
 
         #[pymethod]
-        fn record_event(
-            &self,
-            event: rustpython_vm::function::OptionalArg<PyObjectRef>,
-            vm: &VirtualMachine,
-        ) -> PyResult {
-            in_python(vm, || match event.into_option().filter(|event| !vm.is_none(event)) {
+        fn record_event(&self, event: OptionalOption<PyRef<PyEvent>>, vm: &VirtualMachine) -> PyResult {
+            in_python(vm, || match event.flatten() {
                 Some(event) => {
-                    if let Some(event) = event.downcast_ref::<PyEvent>() {
-                        event.0.record_on(&self.0)?;
-                    }
-                    Ok(event)
+                    event.0.record_on(&self.0)?;
+                    Ok(event.into())
                 }
                 None => Ok(PyEvent(self.0.record_event()?).into_pyobject(vm)),
             })
@@ -457,13 +429,9 @@ mod _cuda {
                 Some(timing) => timing.clone().try_to_bool(vm)?,
                 None => false,
             };
-            if let Some(name) = args
-                .kwargs
-                .keys()
-                .find(|name| !matches!(name.as_str(), "enable_timing" | "blocking" | "interprocess"))
-            {
-                return Err(vm.new_type_error(format!("Event() got an unexpected keyword argument '{name}'")));
-            }
+            in_python(vm, || {
+                expect_names("Event", &args, &["enable_timing", "blocking", "interprocess"], 3)
+            })?;
             Ok(PyEvent(Event::new(EventOptions { enable_timing })))
         }
     }
@@ -471,30 +439,18 @@ mod _cuda {
     #[pyclass(with(Constructor))]
     impl PyEvent {
         #[pymethod]
-        fn record(
-            &self,
-            stream: rustpython_vm::function::OptionalArg<PyObjectRef>,
-            vm: &VirtualMachine,
-        ) -> Done<()> {
-            in_python(vm, || {
-                match stream.into_option().as_ref().and_then(|stream| stream.downcast_ref::<PyStream>()) {
-                    Some(stream) => Ok(self.0.record_on(&stream.0)?),
-                    None => Ok(self.0.record()?),
-                }
+        fn record(&self, stream: OptionalOption<PyRef<PyStream>>, vm: &VirtualMachine) -> Done<()> {
+            in_python(vm, || match stream.flatten() {
+                Some(stream) => Ok(self.0.record_on(&stream.0)?),
+                None => Ok(self.0.record()?),
             })
         }
 
         #[pymethod]
-        fn wait(
-            &self,
-            stream: rustpython_vm::function::OptionalArg<PyObjectRef>,
-            vm: &VirtualMachine,
-        ) -> Done<()> {
-            in_python(vm, || {
-                match stream.into_option().as_ref().and_then(|stream| stream.downcast_ref::<PyStream>()) {
-                    Some(stream) => Ok(self.0.wait_on(&stream.0)?),
-                    None => Ok(self.0.wait()?),
-                }
+        fn wait(&self, stream: OptionalOption<PyRef<PyStream>>, vm: &VirtualMachine) -> Done<()> {
+            in_python(vm, || match stream.flatten() {
+                Some(stream) => Ok(self.0.wait_on(&stream.0)?),
+                None => Ok(self.0.wait()?),
             })
         }
 

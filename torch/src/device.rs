@@ -6,7 +6,7 @@ use rustpython_vm::types::{Comparable, Constructor, Hashable, PyComparisonOp, Re
 use rustpython_vm::{AsObject, Py, PyObject, PyObjectRef, PyPayload, PyResult, VirtualMachine, pyclass};
 use todevice::{Device, cuda};
 
-use crate::arguments::int;
+use crate::arguments::{expect_names, int};
 use crate::fault::{Fault, Result, raise};
 
 #[pyclass(module = "torch", name = "device")]
@@ -60,6 +60,10 @@ impl PyDevice {
     }
 }
 
+fn not_negative(index: i64) -> Result<usize> {
+    usize::try_from(index).map_err(|_| raise("RuntimeError", "Device index must not be negative"))
+}
+
 impl Constructor for PyDevice {
     type Args = FuncArgs;
 
@@ -67,6 +71,7 @@ impl Constructor for PyDevice {
         let given = |i: usize, name: &str| args.args.get(i).or_else(|| args.kwargs.get(name)).cloned();
         let (first, index) = (given(0, "type").or_else(|| given(0, "device")), given(1, "index"));
         let made = || -> Result<PyDevice> {
+            expect_names("Device", &args, &["type", "device", "index"], 2)?;
             let first = first.ok_or_else(|| {
                 raise("TypeError", "Device(): missing 1 required positional argument: \"device\"")
             })?;
@@ -74,7 +79,7 @@ impl Constructor for PyDevice {
                 return Ok((**device).clone());
             }
             if let Some(index) = int(&first, vm) {
-                return Ok(PyDevice { kind: "cuda".to_owned(), index: usize::try_from(index).ok() });
+                return Ok(PyDevice { kind: "cuda".to_owned(), index: Some(not_negative(index)?) });
             }
             let Some(name) = first.downcast_ref::<PyStr>() else {
                 let class = first.class().name().to_string();
@@ -95,10 +100,7 @@ impl Constructor for PyDevice {
                 let Some(index) = int(&index, vm) else {
                     return Err(raise("TypeError", "Device(): argument 'index' (position 2) must be int"));
                 };
-                device.index = Some(
-                    usize::try_from(index)
-                        .map_err(|_| raise("RuntimeError", "Device index must not be negative"))?,
-                );
+                device.index = Some(not_negative(index)?);
             }
             Ok(device)
         };
@@ -122,13 +124,11 @@ impl Comparable for PyDevice {
         op: PyComparisonOp,
         _: &VirtualMachine,
     ) -> PyResult<PyComparisonValue> {
-        let Some(other) = other.downcast_ref::<PyDevice>() else {
-            return Ok(PyComparisonValue::NotImplemented);
-        };
-        Ok(match op {
-            PyComparisonOp::Eq => PyComparisonValue::Implemented(**zelf == **other),
-            PyComparisonOp::Ne => PyComparisonValue::Implemented(**zelf != **other),
-            _ => PyComparisonValue::NotImplemented,
+        op.eq_only(|| {
+            Ok(match other.downcast_ref::<PyDevice>() {
+                Some(other) => PyComparisonValue::Implemented(**zelf == **other),
+                None => PyComparisonValue::NotImplemented,
+            })
         })
     }
 }

@@ -6,7 +6,7 @@ use rustpython_vm::types::Constructor;
 use rustpython_vm::{Py, PyObjectRef, PyPayload, PyRef, PyResult, VirtualMachine, pyclass};
 use todevice::{Device, Generator, Tensor};
 
-use crate::arguments::device;
+use crate::arguments::{device, expect_names};
 use crate::device::PyDevice;
 use crate::fault::{Result, raise};
 use crate::tensor::PyTensor;
@@ -30,6 +30,7 @@ impl Constructor for PyGenerator {
 
     fn py_new(_: &Py<PyType>, args: FuncArgs, vm: &VirtualMachine) -> PyResult<PyGenerator> {
         let made = || -> Result<PyGenerator> {
+            expect_names("Generator", &args, &["device"], 1)?;
             let on = args.args.first().or_else(|| args.kwargs.get("device"));
             match on.map(|object| device(object, vm)).transpose()?.flatten() {
                 Some(Device::Cuda { .. }) => Err(raise(

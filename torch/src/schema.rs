@@ -20,6 +20,10 @@ pub enum Kind {
     DType,
     Device,
     Generator,
+    /// `torch.strided`, the only layout here.
+    Layout,
+    /// An argument of PyTorch's that only its default is accepted for.
+    Absent,
     /// Any object of Python.
     Any,
 }
@@ -54,7 +58,7 @@ pub struct Signature {
 }
 
 /// The keyword arguments of all functions that create tensors, for `**options` in a signature.
-const OPTIONS: &str = "*, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, \
+const OPTIONS: &str = "*, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, \
                        bool requires_grad=False";
 
 impl Signature {
@@ -123,6 +127,8 @@ fn kind_of(name: &str) -> Option<Kind> {
         "dtype" => Kind::DType,
         "Device" => Kind::Device,
         "Generator" => Kind::Generator,
+        "layout" => Kind::Layout,
+        "absent" => Kind::Absent,
         "any" => Kind::Any,
         _ => return None,
     })
@@ -158,7 +164,8 @@ impl Kind {
             Kind::DType => "torch.dtype",
             Kind::Device => "torch.device",
             Kind::Generator => "torch.Generator",
-            Kind::Any => "object",
+            Kind::Layout => "torch.layout",
+            Kind::Absent | Kind::Any => "object",
         }
     }
 }

@@ -120,6 +120,65 @@ fn errors_have_pytorchs_classes_and_texts() {
     }
 }
 
+/// An argument that changes nothing here is refused where it changes something in PyTorch.
+#[test]
+fn no_argument_is_ignored() {
+    for (program, error) in [
+        ("torch.zeros(2, layout=5)", "TypeError: zeros(): argument 'layout' must be torch.layout, not int"),
+        (
+            "torch.nn.functional.mse_loss(torch.ones(2), torch.ones(2), size_average=False)",
+            "NotImplementedError: the argument 'size_average' is not here",
+        ),
+        ("torch.Tensor(2, device='cuda')", "TypeError: Tensor() got an unexpected keyword argument 'device'"),
+        ("torch.Tensor(-1)", "RuntimeError: Trying to create tensor with negative dimension -1"),
+        ("torch.device(-1)", "RuntimeError: Device index must not be negative"),
+        (
+            "torch.nn.functional.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 1, 1), padding=(-1, 0))",
+            "RuntimeError: conv2d(): negative sizes are not supported",
+        ),
+        ("torch.ones(2, 3).movedim(0, 5)", "IndexError: Dimension out of range"),
+        ("torch.ones(2).repeat_interleave(2, 3)", "IndexError: Dimension out of range"),
+        ("torch.dot(torch.ones(2, 2), torch.ones(2, 2))", "RuntimeError: dot: expected 1D and 1D tensors"),
+        (
+            "torch.cuda.Stream(priority=-1)",
+            "TypeError: Stream() got an unexpected keyword argument 'priority'",
+        ),
+        ("torch.cuda.Event().record(5)", "TypeError"),
+        ("torch.cuda.set_sync_debug_mode(7)", "RuntimeError: invalid value of debug_mode"),
+        (
+            "torch.optim.Adam([{'params': [torch.ones(2, requires_grad=True)], 'amsgrad': True}])",
+            "AttributeError: amsgrad=True is not here",
+        ),
+        (
+            "torch.profiler.profile(record_shapes=True)",
+            "AttributeError: profile(record_shapes=True) is not here",
+        ),
+        (
+            "import io; f = io.BytesIO(); torch.save(1, f); f.seek(0); torch.load(f, lambda storage, _: storage.cuda())",
+            "AttributeError: torch.load with a function that moves storages is not here",
+        ),
+    ] {
+        let line = exception(&format!("import torch; {program}"));
+        assert!(line.starts_with(error), "{program}: {line}");
+    }
+}
+
+#[test]
+fn options_of_new_tensors_have_effects() {
+    let program = "\
+import torch
+x = torch.ones(2, 3, 2, 2)
+y = torch.zeros_like(x, memory_format=torch.channels_last, requires_grad=True)
+z = torch.rand_like(y, memory_format=torch.contiguous_format, pin_memory=True)
+e = torch.empty(2, 3, 2, 2, memory_format=torch.channels_last)
+print(y.stride(), y.requires_grad, z.stride(), z.is_pinned(), e.stride())
+print(torch.normal(0.0, 1.0, (2,), requires_grad=True).requires_grad, torch.ones(2).new_ones(1, pin_memory=True).is_pinned())
+";
+    let output = run("sim:t4", &[], program);
+    let printed = "(12, 1, 6, 3) True (12, 4, 2, 1) True (12, 1, 6, 3)\nTrue True\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{}", stderr(&output));
+}
+
 /// Each of these ends in bounded time and memory, with one line.
 #[test]
 fn a_crash_is_one_line() {

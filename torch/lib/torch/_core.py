@@ -1,4 +1,4 @@
-"""What `torch` has that is written in Python. Here `max` and `float` are Python's: in `torch` they are PyTorch's."""
+"""The part of `torch` in Python. Here `max` and `float` are Python's: in `torch` they are PyTorch's."""
 
 import sys
 
@@ -328,14 +328,19 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     _torch.use_deterministic_algorithms(bool(mode))
 
 
+_threads = 1
+
+
 def get_num_threads():
-    return 1
+    return _threads
 
 
 def set_num_threads(count):
-    """The numbers here do not depend on it."""
+    """Only `get_num_threads` depends on it."""
+    global _threads
     if not isinstance(count, int) or count < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
+    _threads = count
 
 
 def result_type(tensor1, tensor2):

@@ -11,6 +11,20 @@ from ._missing import module_getattr
 _MODULE = "a whole module of class "
 
 
+class _Storage:
+    """Stands for the storages that PyTorch passes to a `map_location` function. Here the function may only return them."""
+
+    def __getattr__(self, name):
+        _refuse_to_move()
+
+
+def _refuse_to_move():
+    raise AttributeError(
+        "torch.load with a function that moves storages is not here: PyTorch has it, this course does not; "
+        "map_location='cuda:0' exists"
+    )
+
+
 class UnpicklingError(Exception):
     """A file holds more than tensors and plain data."""
 
@@ -21,6 +35,8 @@ UnpicklingError.__module__ = "_pickle"
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True):
     from .nn import Module
 
+    if not _use_new_zipfile_serialization:
+        raise AttributeError("torch.save in the format before PyTorch 1.6 is not here: PyTorch has it, this course does not")
     if isinstance(obj, Module):
         warnings.warn(
             "torch.save of a whole module writes a file that cannot be loaded here, and that PyTorch refuses by default: "
@@ -59,6 +75,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         )
     if callable(map_location):
         # `lambda storage, location: storage` leaves everything on the CPU.
+        storage = _Storage()
+        if map_location(storage, "cpu") is not storage:
+            _refuse_to_move()
         map_location = "cpu"
     if isinstance(map_location, dict):
         map_location = {str(key): str(value) for key, value in map_location.items()}

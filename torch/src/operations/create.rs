@@ -1,21 +1,12 @@
 //! Functions that create tensors: `torch.zeros`, `torch.tensor`, `x.new_zeros`, …
 
-use todevice::{DType, Scalar, Tensor, TensorOptions};
+use todevice::{DType, MemoryFormat, Scalar, Tensor, TensorOptions};
 
+use super::shape::memory_format;
 use super::table;
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
 use crate::tensor::lists;
-
-/// Pins a new tensor, if asked.
-fn pinned(a: &Arguments, from: usize, tensor: Tensor) -> Result<Tensor> {
-    Ok(if a.pin_memory(from) { tensor.pin_memory()? } else { tensor })
-}
-
-fn finish(tensor: Tensor, a: &Arguments, from: usize) -> Result<Tensor> {
-    let tensor = pinned(a, from, tensor)?;
-    Ok(if a.bool(from + 4) { tensor.requires_grad_(true)? } else { tensor })
-}
 
 /// The dtype of numbers whose dtype is not given: int64, unless one of them is a float.
 fn of_numbers(options: TensorOptions, numbers: &[Scalar]) -> TensorOptions {
@@ -35,11 +26,7 @@ fn arange(a: &Arguments, start: Scalar, end: Scalar, step: Scalar, from: usize) 
 fn full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Tensor> {
     let options = a.options(from);
     let dtype = options.dtype.unwrap_or(value.dtype());
-    finish(
-        Tensor::full(sizes, (value, TensorOptions { dtype: Some(dtype), requires_grad: false, ..options }))?,
-        a,
-        from,
-    )
+    a.finish(Tensor::full(sizes, (value, TensorOptions { dtype: Some(dtype), ..options }))?, from)
 }
 
 /// A tensor like the first argument. `new` makes a contiguous one; for strides to keep, `like` makes one from a tensor of
@@ -52,11 +39,14 @@ pub(super) fn like(
 ) -> Result<Tensor> {
     let x = a.t(0);
     let options = a.options_like(from, &x);
-    if x.is_contiguous() {
-        return Ok(new(x.sizes(), options)?);
-    }
-    let made = like(&x.detach().to((options.device, options.dtype.unwrap_or(x.dtype())))?)?;
-    Ok(if options.requires_grad { made.requires_grad_(true)? } else { made })
+    let format = memory_format(a, from + 5, MemoryFormat::Preserve)?;
+    let x = if format == MemoryFormat::Preserve { x } else { x.detach().contiguous_in(format)? };
+    let made = if x.is_contiguous() {
+        new(x.sizes(), options)?
+    } else {
+        like(&x.detach().to((options.device, options.dtype.unwrap_or(x.dtype())))?)?
+    };
+    a.finish(made, from)
 }
 
 fn full_like(a: &Arguments, value: Scalar, from: usize) -> Result<Tensor> {
@@ -64,7 +54,7 @@ fn full_like(a: &Arguments, value: Scalar, from: usize) -> Result<Tensor> {
 }
 
 fn new_full(a: &Arguments, sizes: &[usize], value: Scalar, from: usize) -> Result<Tensor> {
-    Ok(Tensor::full(sizes, (value, a.options_like(from, &a.t(0))))?)
+    a.finish(Tensor::full(sizes, (value, a.options_like(from, &a.t(0))))?, from)
 }
 
 fn tensor(a: &Arguments, data: usize, from: usize) -> Result<Tensor> {
@@ -79,8 +69,7 @@ fn tensor(a: &Arguments, data: usize, from: usize) -> Result<Tensor> {
             None => tensor,
         },
     };
-    let tensor = tensor.detach();
-    finish(tensor, a, from)
+    a.finish(tensor.detach(), from)
 }
 
 /// A tensor is taken as it is where nothing changes.
@@ -99,28 +88,31 @@ fn as_tensor(a: &Arguments) -> Result<Tensor> {
 }
 
 table! {
-    Function "empty(int[] size, **options)" => |a| finish(Tensor::empty((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
-    Function "zeros(int[] size, **options)" => |a| finish(Tensor::zeros((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
-    Function "ones(int[] size, **options)" => |a| finish(Tensor::ones((&a.sizes(0)?[..], TensorOptions { requires_grad: false, ..a.options(1) }))?, a, 1)?;
+    Function "empty(int[] size, **options, any? memory_format=None)" => |a| {
+        let x = Tensor::empty((&a.sizes(0)?[..], a.options(1)))?;
+        a.finish(x.contiguous_in(memory_format(a, 6, MemoryFormat::Contiguous)?)?, 1)?
+    };
+    Function "zeros(int[] size, **options)" => |a| a.finish(Tensor::zeros((&a.sizes(0)?[..], a.options(1)))?, 1)?;
+    Function "ones(int[] size, **options)" => |a| a.finish(Tensor::ones((&a.sizes(0)?[..], a.options(1)))?, 1)?;
     Function "full(int[] size, Scalar fill_value, **options)" => |a| full(a, &a.sizes(0)?, a.scalar(1), 2)?;
-    Function "empty_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::empty((sizes, options)), Tensor::empty_like)?;
-    Function "zeros_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::zeros((sizes, options)), Tensor::zeros_like)?;
-    Function "ones_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::ones((sizes, options)), Tensor::ones_like)?;
-    Function "full_like(Tensor input, Scalar fill_value, **options)" => |a| full_like(a, a.scalar(1), 2)?;
-    Method "new_empty(Tensor input, int[] size, **options)" => |a| Tensor::empty((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
-    Method "new_zeros(Tensor input, int[] size, **options)" => |a| Tensor::zeros((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
-    Method "new_ones(Tensor input, int[] size, **options)" => |a| Tensor::ones((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?;
+    Function "empty_like(Tensor input, **options, any? memory_format=None)" => |a| like(a, 1, |sizes, options| Tensor::empty((sizes, options)), Tensor::empty_like)?;
+    Function "zeros_like(Tensor input, **options, any? memory_format=None)" => |a| like(a, 1, |sizes, options| Tensor::zeros((sizes, options)), Tensor::zeros_like)?;
+    Function "ones_like(Tensor input, **options, any? memory_format=None)" => |a| like(a, 1, |sizes, options| Tensor::ones((sizes, options)), Tensor::ones_like)?;
+    Function "full_like(Tensor input, Scalar fill_value, **options, any? memory_format=None)" => |a| full_like(a, a.scalar(1), 2)?;
+    Method "new_empty(Tensor input, int[] size, **options)" => |a| a.finish(Tensor::empty((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?, 2)?;
+    Method "new_zeros(Tensor input, int[] size, **options)" => |a| a.finish(Tensor::zeros((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?, 2)?;
+    Method "new_ones(Tensor input, int[] size, **options)" => |a| a.finish(Tensor::ones((&a.sizes(1)?[..], a.options_like(2, &a.t(0))))?, 2)?;
     Method "new_full(Tensor input, int[] size, Scalar fill_value, **options)" => |a| new_full(a, &a.sizes(1)?, a.scalar(2), 3)?;
     Method "new_tensor(Tensor input, any data, **options)" => |a| {
         let like = a.options_like(2, &a.t(0));
         let data = a.any(1).ok_or_else(|| raise("RuntimeError", "Could not infer dtype of NoneType"))?;
-        finish(lists::tensor(data, like.dtype, a.vm)?.to(like.device)?.detach(), a, 2)?
+        a.finish(lists::tensor(data, like.dtype, a.vm)?.to(like.device)?.detach(), 2)?
     };
     Function "tensor(any data, **options)" => |a| tensor(a, 0, 1)?;
     Function "as_tensor(any data, dtype? dtype=None, Device? device=None)" => |a| as_tensor(a)?;
     Function "scalar_tensor(Scalar s, **options)" => |a| full(a, &[], a.scalar(0), 1)?;
-    Function "arange(Scalar end, **options)" => |a| finish(arange(a, Scalar::Int(0), a.scalar(0), Scalar::Int(1), 1)?, a, 1)?;
-    Function "arange(Scalar start, Scalar end, Scalar step=1, **options)" => |a| finish(arange(a, a.scalar(0), a.scalar(1), a.scalar(2), 3)?, a, 3)?;
-    Function "linspace(float start, float end, int steps, **options)" => |a| Tensor::linspace(a.float(0), a.float(1), (a.count(2)?, a.options(3)))?;
-    Function "eye(int n, **options)" => |a| Tensor::eye((a.count(0)?, a.options(1)))?;
+    Function "arange(Scalar end, **options)" => |a| a.finish(arange(a, Scalar::Int(0), a.scalar(0), Scalar::Int(1), 1)?, 1)?;
+    Function "arange(Scalar start, Scalar end, Scalar step=1, **options)" => |a| a.finish(arange(a, a.scalar(0), a.scalar(1), a.scalar(2), 3)?, 3)?;
+    Function "linspace(float start, float end, int steps, **options)" => |a| a.finish(Tensor::linspace(a.float(0), a.float(1), (a.count(2)?, a.options(3)))?, 3)?;
+    Function "eye(int n, **options)" => |a| a.finish(Tensor::eye((a.count(0)?, a.options(1)))?, 1)?;
 }

@@ -38,12 +38,8 @@ fn div(a: &Arguments) -> Result<Tensor> {
     }
 }
 
-fn bound(a: &Arguments, i: usize) -> Option<Scalar> {
-    a.opt_scalar(i)
-}
-
 fn clamp(a: &Arguments, in_place: bool) -> Result<Tensor> {
-    let (x, min, max) = (a.t(0), bound(a, 1), bound(a, 2));
+    let (x, min, max) = (a.t(0), a.opt_scalar(1), a.opt_scalar(2));
     if min.is_none() && max.is_none() {
         return Err(raise("RuntimeError", "torch.clamp: At least one of 'min' or 'max' must not be None"));
     }
@@ -74,7 +70,8 @@ pub(super) fn gelu(x: &Tensor, approximate: &str) -> Result<Tensor> {
     }
 }
 
-fn boolean(x: &Tensor) -> Result<Tensor> {
+/// The truth values of numbers.
+pub(super) fn boolean(x: &Tensor) -> Result<Tensor> {
     Ok(if x.dtype() == DType::Bool { x.clone() } else { x.ne(0i64)? })
 }
 
@@ -178,8 +175,8 @@ table! {
     Both "clamp(Tensor input, Tensor? min=None, Tensor? max=None)" => |a| clamp_by_tensors(a)?;
     Both "clip(Tensor input, Scalar? min=None, Scalar? max=None)" => |a| clamp(a, false)?;
     Method "clamp_(Tensor input, Scalar? min=None, Scalar? max=None)" => |a| clamp(a, true)?;
-    Both "clamp_min(Tensor input, Scalar min)" => |a| a.t(0).clamp(bound(a, 1), None)?;
-    Both "clamp_max(Tensor input, Scalar max)" => |a| a.t(0).clamp(None, bound(a, 1))?;
+    Both "clamp_min(Tensor input, Scalar min)" => |a| a.t(0).clamp(a.opt_scalar(1), None)?;
+    Both "clamp_max(Tensor input, Scalar max)" => |a| a.t(0).clamp(None, a.opt_scalar(1))?;
     Function "where(Tensor condition, Operand input, Operand other)" => |a| where_(a)?;
     Method "where(Tensor input, Tensor condition, Operand other)" => |a| { let x = a.t(0); a.operand(2, |other| a.t(1).where_cond(&x, other))? };
     Both "masked_fill(Tensor input, Tensor mask, Operand value)" => |a| { let x = a.t(0); a.operand(2, |value| x.masked_fill(&a.t(1), value))? };

@@ -9,6 +9,7 @@ pub mod integers;
 mod neural;
 mod order;
 mod properties;
+pub use properties::type_name;
 mod random;
 mod reduce;
 mod select;

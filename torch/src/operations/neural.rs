@@ -21,12 +21,16 @@ pub(super) fn reduction(a: &Arguments, i: usize) -> Result<Reduction> {
 }
 
 fn pair(a: &Arguments, i: usize, otherwise: Pair) -> Result<Pair> {
+    pair_of(a, a.ints(i), otherwise)
+}
+
+fn pair_of(a: &Arguments, sizes: &[i64], otherwise: Pair) -> Result<Pair> {
     let size = |value: i64| {
         usize::try_from(value).map_err(|_| {
             raise("RuntimeError", format!("{}(): negative sizes are not supported", a.signature.name))
         })
     };
-    match a.ints(i) {
+    match sizes {
         [] => Ok(otherwise),
         [both] => Ok(Pair::Both(size(*both)?)),
         [height, width] => Ok(Pair::Each(size(*height)?, size(*width)?)),
@@ -51,12 +55,14 @@ fn conv2d(a: &Arguments) -> Result<Tensor> {
                 }
             },
             None => match (crate::arguments::int(object, a.vm), crate::arguments::ints(object, a.vm)) {
-                (Some(both), _) if both >= 0 => (both as usize).into(),
-                (_, Some(ints)) if ints.len() == 2 => {
-                    (ints[0].max(0) as usize, ints[1].max(0) as usize).into()
+                (Some(both), _) => Padding::Zeros(pair_of(a, &[both], Pair::Both(0))?),
+                (None, Some(ints)) => Padding::Zeros(pair_of(a, &ints, Pair::Both(0))?),
+                _ => {
+                    return Err(raise(
+                        "TypeError",
+                        "conv2d(): argument 'padding' must be int, tuple of ints or str",
+                    ));
                 }
-                (_, Some(ints)) if ints.len() == 1 => (ints[0].max(0) as usize).into(),
-                _ => return Err(raise("RuntimeError", "negative padding is not supported")),
             },
         },
         _ => 0.into(),
@@ -130,22 +136,6 @@ fn classes(
     })
 }
 
-/// `ln(1 + e^-x)` and its relatives, from operations that exist.
-fn bce_with_logits(a: &Arguments) -> Result<Tensor> {
-    let (x, y) = (a.t(0), a.t(1));
-    if x.sizes() != y.sizes() {
-        return Err(raise(
-            "ValueError",
-            format!(
-                "Target size (torch.Size({:?})) must be the same as input size (torch.Size({:?}))",
-                y.sizes(),
-                x.sizes()
-            ),
-        ));
-    }
-    Err(not_here("binary_cross_entropy_with_logits"))
-}
-
 table! {
     Functional "linear(Tensor input, Tensor weight, Tensor? bias=None)" => |a| a.t(0).linear(&a.t(1), a.opt_t(2).as_ref())?;
     Functional "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] dilation=1, int groups=1)" => |a| conv2d(a)?;
@@ -164,13 +154,12 @@ table! {
     Functional "max_pool2d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)" => |a| max_pool2d(a)?;
     Functional "avg_pool2d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)" => |a| avg_pool2d(a)?;
     Functional "adaptive_avg_pool2d(Tensor input, any output_size)" => |a| adaptive_avg_pool2d(a)?;
-    Functional "mse_loss(Tensor input, Tensor target, any? size_average=None, any? reduce=None, str reduction='mean')" => |a| a.t(0).mse_loss(&a.t(1), reduction(a, 4)?)?;
-    Functional "l1_loss(Tensor input, Tensor target, any? size_average=None, any? reduce=None, str reduction='mean')" => |a| a.t(0).l1_loss(&a.t(1), reduction(a, 4)?)?;
-    Functional "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, any? size_average=None, int ignore_index=-100, any? reduce=None, str reduction='mean', float label_smoothing=0.0)"
+    Functional "mse_loss(Tensor input, Tensor target, absent? size_average=None, absent? reduce=None, str reduction='mean')" => |a| a.t(0).mse_loss(&a.t(1), reduction(a, 4)?)?;
+    Functional "l1_loss(Tensor input, Tensor target, absent? size_average=None, absent? reduce=None, str reduction='mean')" => |a| a.t(0).l1_loss(&a.t(1), reduction(a, 4)?)?;
+    Functional "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, absent? size_average=None, int ignore_index=-100, absent? reduce=None, str reduction='mean', float label_smoothing=0.0)"
         => |a| a.t(0).cross_entropy((&a.t(1), classes(a, 2, 4, 6, Some(7))?))?;
-    Functional "nll_loss(Tensor input, Tensor target, Tensor? weight=None, any? size_average=None, int ignore_index=-100, any? reduce=None, str reduction='mean')"
+    Functional "nll_loss(Tensor input, Tensor target, Tensor? weight=None, absent? size_average=None, int ignore_index=-100, absent? reduce=None, str reduction='mean')"
         => |a| a.t(0).nll_loss((&a.t(1), classes(a, 2, 4, 6, None)?))?;
-    Functional "binary_cross_entropy_with_logits(Tensor input, Tensor target)" => |a| bce_with_logits(a)?;
     Functional "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)" => |a| {
         let sizes: Vec<usize> = a.sizes(1)?;
         a.t(0).layer_norm((&sizes[..], LayerNormArguments { weight: a.opt_t(2), bias: a.opt_t(3), eps: a.float(4) }))?

@@ -2,23 +2,21 @@
 
 use todevice::{DType, Device, MemoryFormat, Tensor, ToOptions, autograd};
 
-use super::shape::memory_format;
+use super::shape::{dim_of, memory_format};
 use super::table;
 use crate::arguments::{Arguments, of_element};
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 use crate::value::Value;
 
-/// `to` an index of a GPU, `"cuda"` or None: `x.cuda()`.
+/// `x.cuda()`: without a device, to the current GPU.
 fn cuda(a: &Arguments) -> Result<Tensor> {
     let x = a.t(0);
     match a.device(1) {
         Some(Device::Cpu) => Err(raise("RuntimeError", "Invalid device, must be cuda device")),
-        Some(device) => {
-            Ok(x.to(ToOptions { device: Some(device), non_blocking: a.bool(2), ..Default::default() })?)
-        }
-        None => {
-            let device = Device::cuda(todevice::cuda::current_device().unwrap_or(0));
+        device => {
+            let device =
+                device.unwrap_or_else(|| Device::cuda(todevice::cuda::current_device().unwrap_or(0)));
             Ok(x.to(ToOptions { device: Some(device), non_blocking: a.bool(2), ..Default::default() })?)
         }
     }
@@ -65,9 +63,18 @@ fn numpy(a: &Arguments) -> Result<Value> {
     }
 }
 
-fn type_name(x: &Tensor) -> String {
+/// `torch.cuda.FloatTensor`
+pub fn type_name(x: &Tensor) -> String {
     let on = if x.is_cuda() { "cuda." } else { "" };
     format!("torch.{on}{}Tensor", x.dtype().scalar_type())
+}
+
+/// Whether both are the same view of one storage.
+fn is_set_to(x: &Tensor, y: &Tensor) -> bool {
+    x.shares_storage(y)
+        && x.storage_offset() == y.storage_offset()
+        && x.sizes() == y.sizes()
+        && x.strides() == y.strides()
 }
 
 fn backward(a: &Arguments) -> Result<()> {
@@ -82,7 +89,7 @@ table! {
     Method "size(Tensor input)" => |a| Value::Size(a.t(0).sizes().to_vec());
     Method "size(Tensor input, int dim)" => |a| a.t(0).size(a.int(1))?;
     Method "stride(Tensor input)" => |a| Value::Ints(a.t(0).strides().iter().map(|stride| *stride as i64).collect());
-    Method "stride(Tensor input, int dim)" => |a| { let x = a.t(0); x.size(a.int(1))?; let dim = a.int(1); x.strides()[if dim < 0 { dim + x.ndim() as i64 } else { dim } as usize] };
+    Method "stride(Tensor input, int dim)" => |a| { let x = a.t(0); x.strides()[dim_of(&x, a.int(1))?] };
     Method "storage_offset(Tensor input)" => |a| a.t(0).storage_offset();
     Method "dim(Tensor input)" => |a| a.t(0).ndim();
     Method "ndimension(Tensor input)" => |a| a.t(0).ndim();
@@ -98,7 +105,7 @@ table! {
     Both "is_inference(Tensor input)" => |a| a.t(0).is_inference();
     Method "_is_view(Tensor input)" => |a| a.t(0).is_view();
     Method "is_same_size(Tensor input, Tensor other)" => |a| a.t(0).sizes() == a.t(1).sizes();
-    Method "is_set_to(Tensor input, Tensor tensor)" => |a| a.t(0).shares_storage(&a.t(1));
+    Method "is_set_to(Tensor input, Tensor tensor)" => |a| is_set_to(&a.t(0), &a.t(1));
     Method "data_ptr(Tensor input)" => |a| { let x = a.t(0); x.storage_address().map_or(0, |address| address + (x.storage_offset() * x.element_size()) as u64) };
     Method "item(Tensor input)" => |a| of_element(&a.t(0))?;
     Method "type(Tensor input)" => |a| type_name(&a.t(0));

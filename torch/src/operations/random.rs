@@ -12,43 +12,28 @@ fn with<'g>(a: &'g Arguments, generator: usize, options: TensorOptions) -> Rando
     RandomOptions { generator: a.generator(generator), ..options.into() }
 }
 
-fn finish(x: Tensor, a: &Arguments, from: usize) -> Result<Tensor> {
-    let x = if a.pin_memory(from) { x.pin_memory()? } else { x };
-    Ok(if a.bool(from + 4) { x.requires_grad_(true)? } else { x })
-}
-
-fn plain(options: TensorOptions) -> TensorOptions {
-    TensorOptions { requires_grad: false, ..options }
-}
-
 fn randint(a: &Arguments, low: i64, high: i64, sizes: usize) -> Result<Tensor> {
-    let options = plain(a.options(sizes + 2));
+    let options = a.options(sizes + 2);
     let options = TensorOptions { dtype: Some(options.dtype.unwrap_or(DType::I64)), ..options };
-    finish(Tensor::randint(low, high, (&a.sizes(sizes)?[..], with(a, sizes + 1, options)))?, a, sizes + 2)
+    a.finish(Tensor::randint(low, high, (&a.sizes(sizes)?[..], with(a, sizes + 1, options)))?, sizes + 2)
 }
 
 /// `x · std + mean`, from standard normal numbers, as PyTorch computes it for tensors.
 fn normal(a: &Arguments) -> Result<Tensor> {
-    let x = Tensor::empty((&a.sizes(2)?[..], plain(a.options(4))))?;
-    Ok(x.normal_(a.float(0), a.float(1), a.generator(3))?)
-}
-
-/// Draws indices by the weights of a distribution, one after the other as PyTorch does for one draw without
-/// replacement: the largest of `weight / exponential`.
-fn multinomial(_: &Arguments) -> Result<Tensor> {
-    Err(not_here("torch.multinomial"))
+    let x = Tensor::empty((&a.sizes(2)?[..], a.options(4)))?;
+    a.finish(x.normal_(a.float(0), a.float(1), a.generator(3))?, 4)
 }
 
 table! {
-    Function "rand(int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
-        => |a| finish(Tensor::rand((&a.sizes(0)?[..], with(a, 1, plain(a.options(2)))))?, a, 2)?;
-    Function "randn(int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
-        => |a| finish(Tensor::randn((&a.sizes(0)?[..], with(a, 1, plain(a.options(2)))))?, a, 2)?;
-    Function "randint(int high, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+    Function "rand(int[] size, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| a.finish(Tensor::rand((&a.sizes(0)?[..], with(a, 1, a.options(2))))?, 2)?;
+    Function "randn(int[] size, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+        => |a| a.finish(Tensor::randn((&a.sizes(0)?[..], with(a, 1, a.options(2))))?, 2)?;
+    Function "randint(int high, int[] size, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| randint(a, 0, a.int(0), 1)?;
-    Function "randint(int low, int high, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+    Function "randint(int low, int high, int[] size, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| randint(a, a.int(0), a.int(1), 2)?;
-    Function "randperm(int n, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+    Function "randperm(int n, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| {
             let n = a.count(0)?;
             let order = match a.generator(1) {
@@ -58,14 +43,13 @@ table! {
             if a.device(4).is_some_and(|device| device.is_cuda()) {
                 return Err(not_here("torch.randperm on a GPU"));
             }
-            order.to(a.dtype(2).unwrap_or(DType::I64))?
+            a.finish(order.to(a.dtype(2).unwrap_or(DType::I64))?, 2)?
         };
-    Function "normal(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, any? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
+    Function "normal(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| normal(a)?;
-    Function "rand_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::rand((sizes, options)), Tensor::rand_like)?;
-    Function "randn_like(Tensor input, **options)" => |a| like(a, 1, |sizes, options| Tensor::randn((sizes, options)), Tensor::randn_like)?;
+    Function "rand_like(Tensor input, **options, any? memory_format=None)" => |a| like(a, 1, |sizes, options| Tensor::rand((sizes, options)), Tensor::rand_like)?;
+    Function "randn_like(Tensor input, **options, any? memory_format=None)" => |a| like(a, 1, |sizes, options| Tensor::randn((sizes, options)), Tensor::randn_like)?;
     Both "bernoulli(Tensor input, *, Generator? generator=None)" => |a| a.t(0).bernoulli(a.generator(1))?;
-    Both "multinomial(Tensor input, int num_samples, bool replacement=False)" => |a| multinomial(a)?;
     Method "uniform_(Tensor input, float from=0, float to=1, *, Generator? generator=None)" => |a| {
         if a.float(1) > a.float(2) {
             return Err(raise("RuntimeError", format!("uniform_ expects to return a [from, to) range, but found from={} > to={}", a.float(1), a.float(2))));

@@ -2,6 +2,7 @@
 
 use todevice::{DType, Tensor};
 
+use super::elementwise::boolean;
 use super::table;
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
@@ -14,10 +15,14 @@ fn cast(x: Tensor, dtype: Option<DType>) -> Result<Tensor> {
     })
 }
 
+fn all_dims(x: &Tensor) -> Vec<i64> {
+    (0..x.ndim() as i64).collect()
+}
+
 /// All dimensions where none is given, as in `x.sum(dim=())`.
 fn dims(a: &Arguments, i: usize, x: &Tensor) -> Vec<i64> {
     match a.ints(i) {
-        [] => (0..x.ndim() as i64).collect(),
+        [] => all_dims(x),
         dims => dims.to_vec(),
     }
 }
@@ -32,7 +37,7 @@ fn deviation(
     of: fn(&Tensor, &[i64], usize, bool) -> todevice::Result<Tensor>,
 ) -> Result<Tensor> {
     let x = a.t(0);
-    let correction = if a.is_none(2) { 1 } else { a.int(2).max(0) as usize };
+    let correction = if a.is_none(2) { 1 } else { a.count(2)? };
     Ok(of(&x, &dims(a, 1, &x), correction, a.bool(3))?)
 }
 
@@ -42,9 +47,7 @@ fn arg(a: &Arguments, of: fn(&Tensor, Option<i64>, bool) -> todevice::Result<Ten
 
 /// Whether elements along a dimension are true: an extreme of truth values.
 fn truth(a: &Arguments, all: bool) -> Result<Tensor> {
-    let x = a.t(0);
-    let x = if x.dtype() == DType::Bool { x } else { x.ne(0i64)? };
-    let x = x.to(DType::U8)?;
+    let x = boolean(&a.t(0))?.to(DType::U8)?;
     let dims = dims(a, 1, &x);
     Ok(if all { x.amin(&dims, a.bool(2))? } else { x.amax(&dims, a.bool(2))? }.to(DType::Bool)?)
 }
@@ -74,6 +77,19 @@ fn norm(a: &Arguments) -> Result<Tensor> {
     })
 }
 
+/// The first of two operands, whose numbers of dimensions are checked. `matmul` would take others.
+fn with_dims(a: &Arguments, [first, second]: [usize; 2]) -> Result<Tensor> {
+    let (x, y) = (a.t(0), a.t(1));
+    if (x.ndim(), y.ndim()) != (first, second) {
+        let name = a.signature.name;
+        let (left, right) = (x.ndim(), y.ndim());
+        let text =
+            format!("{name}: expected {first}D and {second}D tensors, but got {left}D and {right}D tensors");
+        return Err(raise("RuntimeError", text));
+    }
+    Ok(x)
+}
+
 fn named(name: &'static str, (values, indices): (Tensor, Tensor)) -> Value {
     Value::Named(name, vec![values, indices])
 }
@@ -85,10 +101,10 @@ table! {
     Both "mean(Tensor input, int[]? dim, bool keepdim=False, *, dtype? dtype=None)" => |a| along(a, Tensor::mean_dims)?;
     Both "var(Tensor input, int[]? dim=None, *, int? correction=1, bool keepdim=False)" => |a| deviation(a, Tensor::var)?;
     Both "var(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False)" => |a| deviation(a, Tensor::var)?;
-    Both "var(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.var(&dims(a, 2 - 1, &x), usize::from(a.bool(1)), false)? };
+    Both "var(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.var(&all_dims(&x), usize::from(a.bool(1)), false)? };
     Both "std(Tensor input, int[]? dim=None, *, int? correction=1, bool keepdim=False)" => |a| deviation(a, Tensor::std)?;
     Both "std(Tensor input, int[]? dim=None, bool unbiased=True, bool keepdim=False)" => |a| deviation(a, Tensor::std)?;
-    Both "std(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.std(&dims(a, 2 - 1, &x), usize::from(a.bool(1)), false)? };
+    Both "std(Tensor input, bool unbiased=True)" => |a| { let x = a.t(0); x.std(&all_dims(&x), usize::from(a.bool(1)), false)? };
     Both "norm(Tensor input, any? p=None, int[]? dim=None, bool keepdim=False)" => |a| norm(a)?;
     Both "max(Tensor input)" => |a| a.t(0).max()?;
     Both "max(Tensor input, int dim, bool keepdim=False)" => |a| named("max", a.t(0).max_dim(a.int(1), a.bool(2))?);
@@ -117,7 +133,7 @@ table! {
     Both "matmul(Tensor input, Tensor other)" => |a| a.t(0).matmul(&a.t(1))?;
     Both "mm(Tensor input, Tensor mat2)" => |a| a.t(0).mm(&a.t(1))?;
     Both "bmm(Tensor input, Tensor mat2)" => |a| a.t(0).bmm(&a.t(1))?;
-    Both "mv(Tensor input, Tensor vec)" => |a| a.t(0).matmul(&a.t(1))?;
-    Both "dot(Tensor input, Tensor tensor)" => |a| a.t(0).matmul(&a.t(1))?;
-    Both "outer(Tensor input, Tensor vec2)" => |a| a.t(0).unsqueeze(1)?.mul(&a.t(1))?;
+    Both "mv(Tensor input, Tensor vec)" => |a| with_dims(a, [2, 1])?.matmul(&a.t(1))?;
+    Both "dot(Tensor input, Tensor tensor)" => |a| with_dims(a, [1, 1])?.matmul(&a.t(1))?;
+    Both "outer(Tensor input, Tensor vec2)" => |a| with_dims(a, [1, 1])?.unsqueeze(1)?.mul(&a.t(1))?;
 }

@@ -8,6 +8,12 @@ use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 use crate::value::Value;
 
+/// The number of a dimension that may count from the end.
+pub(super) fn dim_of(x: &Tensor, dim: i64) -> Result<usize> {
+    x.size(dim)?; // its error, if there is no such dimension
+    Ok(if dim < 0 { dim + x.ndim() as i64 } else { dim } as usize)
+}
+
 fn split(a: &Arguments) -> Result<Value> {
     let (x, dim) = (a.t(0), a.int(2));
     let sizes = a.ints(1);
@@ -41,7 +47,7 @@ fn repeat(x: &Tensor, times: &[i64]) -> Result<Tensor> {
     while x.ndim() < times.len() {
         x = x.unsqueeze(0)?;
     }
-    let sizes: Vec<i64> = x.sizes().iter().map(|size| *size as i64).collect();
+    let sizes = signed(&x);
     let apart: Vec<i64> = sizes.iter().flat_map(|size| [1, *size]).collect();
     let wide: Vec<i64> = sizes.iter().zip(times).flat_map(|(size, times)| [*times, *size]).collect();
     let result: Vec<i64> = sizes.iter().zip(times).map(|(size, times)| size * times).collect();
@@ -51,38 +57,38 @@ fn repeat(x: &Tensor, times: &[i64]) -> Result<Tensor> {
 
 fn repeat_interleave(x: &Tensor, times: i64, dim: Option<i64>) -> Result<Tensor> {
     let (x, dim) = match dim {
-        Some(dim) => (x.clone(), if dim < 0 { dim + x.ndim() as i64 } else { dim }),
+        Some(dim) => (x.clone(), dim_of(x, dim)?),
         None => (x.reshape(&[-1])?, 0),
     };
-    let mut wide: Vec<i64> = x.sizes().iter().map(|size| *size as i64).collect();
+    let mut wide = signed(&x);
     let mut result = wide.clone();
-    wide.insert(dim as usize + 1, times);
-    result[dim as usize] *= times;
-    Ok(x.unsqueeze(dim + 1)?.expand(&wide)?.copy()?.reshape(&result)?)
+    wide.insert(dim + 1, times);
+    result[dim] *= times;
+    Ok(x.unsqueeze(dim as i64 + 1)?.expand(&wide)?.copy()?.reshape(&result)?)
 }
 
 fn squeeze_all(x: &Tensor) -> Result<Tensor> {
-    let sizes: Vec<i64> = x.sizes().iter().filter(|size| **size != 1).map(|size| *size as i64).collect();
     let mut squeezed = x.clone();
     for dim in (0..x.ndim()).rev() {
         if x.sizes()[dim] == 1 {
             squeezed = squeezed.squeeze(dim as i64)?;
         }
     }
-    Ok(if sizes.len() == x.ndim() { x.view(&sizes)? } else { squeezed })
+    // Without a dimension of size 1 it is a new view, too.
+    Ok(if squeezed.ndim() == x.ndim() { x.view(&signed(x))? } else { squeezed })
 }
 
 fn movedim(x: &Tensor, from: i64, to: i64) -> Result<Tensor> {
-    let wrap = |dim: i64| if dim < 0 { dim + x.ndim() as i64 } else { dim };
-    let mut order: Vec<i64> = (0..x.ndim() as i64).filter(|dim| *dim != wrap(from)).collect();
-    order.insert((wrap(to) as usize).min(order.len()), wrap(from));
+    let (from, to) = (dim_of(x, from)?, dim_of(x, to)?);
+    let mut order: Vec<i64> = (0..x.ndim()).filter(|dim| *dim != from).map(|dim| dim as i64).collect();
+    order.insert(to, from as i64);
     Ok(x.permute(&order)?)
 }
 
 /// `x.view(torch.int32)`: the same bits, for types of one size on the host.
 fn view_as(x: &Tensor, dtype: DType) -> Result<Tensor> {
     if x.dtype() == dtype {
-        return Ok(x.view(&x.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())?);
+        return Ok(x.view(&signed(x))?);
     }
     let host = x.to(todevice::Device::Cpu)?.detach();
     let sizes = x.sizes();
@@ -109,7 +115,15 @@ fn view_as(x: &Tensor, dtype: DType) -> Result<Tensor> {
 fn triangle(x: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor> {
     let (rows, columns) = match x.sizes() {
         [.., rows, columns] => (*rows as i64, *columns as i64),
-        _ => return Err(raise("RuntimeError", "tril: input tensor must have at least 2 dimensions")),
+        _ => {
+            return Err(raise(
+                "RuntimeError",
+                &format!(
+                    "{}: input tensor must have at least 2 dimensions",
+                    if upper { "triu" } else { "tril" }
+                )[..],
+            ));
+        }
     };
     let row = Tensor::arange(0i64, rows, (1i64, x.device()))?.unsqueeze(1)?;
     let column = Tensor::arange(0i64, columns, (1i64, x.device()))?;
@@ -152,7 +166,7 @@ table! {
     Both "ravel(Tensor input)" => |a| a.t(0).reshape(&[-1])?;
     Both "unflatten(Tensor input, int dim, int[] sizes)" => |a| {
         let x = a.t(0);
-        let dim = if a.int(1) < 0 { a.int(1) + x.ndim() as i64 } else { a.int(1) } as usize;
+        let dim = dim_of(&x, a.int(1))?;
         let mut sizes = signed(&x);
         sizes.splice(dim..dim + 1, a.ints(2).iter().copied());
         x.view(&sizes)?

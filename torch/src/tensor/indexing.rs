@@ -4,11 +4,12 @@
 
 use rustpython_vm::builtins::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use rustpython_vm::{AsObject, PyObject, PyObjectRef, VirtualMachine};
-use todevice::{DType, Scalar, Tensor};
+use todevice::{DType, Tensor};
 
 use super::{PyTensor, lists};
-use crate::arguments::{Arg, int, scalar};
+use crate::arguments::{int, scalar};
 use crate::fault::{Fault, Result, raise};
+use crate::operations::type_name;
 
 /// A view, and the tensors that index some of its dimensions.
 struct Indexed {
@@ -28,21 +29,13 @@ pub fn get(x: &Tensor, index: &PyObject, vm: &VirtualMachine) -> Result<Tensor> 
 
 pub fn set(x: &Tensor, index: &PyObject, value: &PyObject, vm: &VirtualMachine) -> Result<()> {
     let Indexed { view, by } = read(x, index, vm)?;
-    let number = match scalar(value, vm)? {
-        Some(Arg::Bool(value)) => Some(Scalar::Bool(value)),
-        Some(Arg::Int(value)) => Some(Scalar::Int(value)),
-        Some(Arg::Float(value)) => Some(Scalar::Float(value)),
-        _ => None,
-    };
+    let number = scalar(value, vm)?.and_then(|number| number.scalar());
     let tensor = match (number, value.downcast_ref::<PyTensor>()) {
         (Some(_), _) => None,
         (None, Some(tensor)) => Some(tensor.get()),
         (None, None) => {
             let class = value.class().name().to_string();
-            return Err(raise(
-                "TypeError",
-                format!("can't assign a {class} to a torch.{}Tensor", name_of(x)),
-            ));
+            return Err(raise("TypeError", format!("can't assign a {class} to a {}", type_name(x))));
         }
     };
     match (&by[..], number, tensor) {
@@ -84,10 +77,6 @@ pub fn set(x: &Tensor, index: &PyObject, value: &PyObject, vm: &VirtualMachine) 
         }
     }
     Ok(())
-}
-
-fn name_of(x: &Tensor) -> &'static str {
-    if x.is_cuda() { "cuda.Float" } else { "Float" }
 }
 
 /// A value with leading dimensions of 1 may be assigned to a view that has fewer dimensions.

@@ -104,21 +104,25 @@ impl Constructor for PyTensor {
     /// `torch.Tensor(2, 3)` or `torch.Tensor([1.0, 2.0])`; and the tensor itself, for subclasses such as `Parameter`.
     fn py_new(_: &Py<PyType>, args: FuncArgs, vm: &VirtualMachine) -> PyResult<PyTensor> {
         in_python(vm, || {
+            crate::arguments::expect_names("Tensor", &args, &[], args.args.len())?;
+            let size = |size: i64| {
+                usize::try_from(size).map_err(|_| {
+                    raise("RuntimeError", format!("Trying to create tensor with negative dimension {size}"))
+                })
+            };
             if let [one] = &args.args[..] {
                 if let Some(tensor) = one.downcast_ref::<PyTensor>() {
                     return Ok(PyTensor::new(tensor.get()));
                 }
                 if let Some(count) = crate::arguments::int(one, vm) {
-                    return Ok(PyTensor::new(Tensor::empty(&[count.max(0) as usize])?));
+                    return Ok(PyTensor::new(Tensor::empty(&[size(count)?])?));
                 }
                 return Ok(PyTensor::new(lists::tensor(one, Some(DType::F32), vm)?));
             }
-            let sizes: Option<Vec<usize>> = args
-                .args
-                .iter()
-                .map(|size| crate::arguments::int(size, vm).map(|size| size.max(0) as usize))
-                .collect();
+            let sizes: Option<Vec<i64>> =
+                args.args.iter().map(|size| crate::arguments::int(size, vm)).collect();
             let sizes = sizes.ok_or_else(|| raise("TypeError", "new(): data must be a sequence"))?;
+            let sizes = sizes.into_iter().map(size).collect::<Result<Vec<_>>>()?;
             let sizes = if sizes.is_empty() { vec![0] } else { sizes };
             Ok(PyTensor::new(Tensor::empty(&sizes)?))
         })
@@ -188,11 +192,9 @@ fn contains(tensor: &Tensor, value: &PyObject, vm: &VirtualMachine) -> PyResult<
     in_python(vm, || {
         let found = match value.downcast_ref::<PyTensor>() {
             Some(other) => tensor.eq(&other.get())?,
-            None => match crate::arguments::scalar(value, vm)? {
-                Some(crate::arguments::Arg::Int(value)) => tensor.eq(value)?,
-                Some(crate::arguments::Arg::Float(value)) => tensor.eq(value)?,
-                Some(crate::arguments::Arg::Bool(value)) => tensor.eq(value)?,
-                _ => {
+            None => match crate::arguments::scalar(value, vm)?.and_then(|number| number.scalar()) {
+                Some(number) => tensor.eq(number)?,
+                None => {
                     let class = value.class().name().to_string();
                     let text = format!(
                         "Tensor.__contains__ only supports Tensor or scalar, but you passed in a {class}."

@@ -24,12 +24,7 @@ impl Other {
         if let Some(tensor) = object.downcast_ref::<PyTensor>() {
             return Ok(Some(Other::Tensor(tensor.get())));
         }
-        Ok(match scalar(object, vm)? {
-            Some(Arg::Bool(value)) => Some(Other::Number(Scalar::Bool(value))),
-            Some(Arg::Int(value)) => Some(Other::Number(Scalar::Int(value))),
-            Some(Arg::Float(value)) => Some(Other::Number(Scalar::Float(value))),
-            _ => None,
-        })
+        Ok(scalar(object, vm)?.and_then(|number| number.scalar()).map(Other::Number))
     }
 }
 

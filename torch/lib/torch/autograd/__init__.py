@@ -49,10 +49,10 @@ class _Context:
         return self._saved
 
     def mark_non_differentiable(self, *tensors):
-        pass
+        raise AttributeError("ctx.mark_non_differentiable is not here: PyTorch has it, this course does not")
 
     def set_materialize_grads(self, value):
-        pass
+        """Changes nothing: a Function has one result here, and its backward pass runs only with a gradient of it."""
 
     def mark_dirty(self, *tensors):
         raise AttributeError("ctx.mark_dirty is not here: PyTorch has it, this course does not")
@@ -100,14 +100,6 @@ class Function:
             return [grads[i] for i in positions]
 
         return _torch.record(f"{cls.__name__}Backward", tuple(args[i] for i in positions), output, backward)
-
-
-def set_detect_anomaly(mode, check_nan=True):
-    raise AttributeError("torch.autograd has no `set_detect_anomaly` here: PyTorch has it, this course does not")
-
-
-def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True):
-    raise AttributeError("torch.autograd has no `gradcheck` here: PyTorch has it, this course has it in Rust only")
 
 
 __getattr__ = module_getattr("torch.autograd", globals())

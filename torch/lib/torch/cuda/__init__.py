@@ -227,35 +227,24 @@ reset_max_memory_allocated = _resets_all("reset_max_memory_allocated")
 reset_max_memory_cached = _resets_all("reset_max_memory_cached")
 
 
-def _on(device, function):
-    index = _index(device, True)
-    if index is None:
-        return function()
-    guard = _cuda.device(index)
-    try:
-        return function()
-    finally:
-        guard.end()
-
-
 def utilization(device=None):
-    return _on(device, _cuda.utilization)
+    return _cuda.utilization(_index(device, True))
 
 
 def memory_usage(device=None):
-    return _on(device, _cuda.memory_usage)
+    return _cuda.memory_usage(_index(device, True))
 
 
 def device_memory_used(device=None):
-    return _on(device, _cuda.device_memory_used)
+    return _cuda.device_memory_used(_index(device, True))
 
 
 def temperature(device=None):
-    return _on(device, _cuda.temperature)
+    return _cuda.temperature(_index(device, True))
 
 
 def power_draw(device=None):
-    return _on(device, _cuda.power_draw)
+    return _cuda.power_draw(_index(device, True))
 
 
 def initial_seed():
@@ -285,7 +274,7 @@ _MODES = ("default", "warn", "error")
 def set_sync_debug_mode(debug_mode):
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
-            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
         debug_mode = _MODES.index(debug_mode)
     _cuda.set_sync_debug_mode(debug_mode)
 

@@ -7,16 +7,37 @@ from .parameter import Parameter
 
 
 class _Listed(Module):
-    def _index(self, index):
+    def _name(self, index):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range")
-        return str(index % len(self))
+        return list(self._modules)[index]
+
+    def __setitem__(self, index, module):
+        setattr(self, self._name(index), module)
+
+    def __delitem__(self, index):
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
+        self._renumber([module for name, module in self._modules.items() if name not in names])
 
     def __len__(self):
         return len(self._modules)
 
     def __iter__(self):
         return iter(self._modules.values())
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index, module):
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+
+    def extend(self, modules):
+        for module in modules:
+            self.append(module)
+        return self
 
     def _renumber(self, modules):
         self._modules.clear()
@@ -31,43 +52,19 @@ class Sequential(_Listed):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
-            for i, module in enumerate(args):
-                self.add_module(str(i), module)
-
-    def _name(self, index):
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} is out of range")
-        return list(self._modules)[index]
+            self.extend(args)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name(index)]
 
-    def __setitem__(self, index, module):
-        setattr(self, self._name(index), module)
-
-    def __delitem__(self, index):
-        del self._modules[self._name(index)]
-        self._renumber(list(self._modules.values()))
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index, module):
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
-        return self
-
-    def extend(self, sequential):
-        for module in sequential:
-            self.append(module)
+        super().insert(index, module)
         return self
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 
@@ -80,30 +77,8 @@ class ModuleList(_Listed):
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
-        return self._modules[self._index(index)]
-
-    def __setitem__(self, index, module):
-        self._modules[self._index(index)] = module
-
-    def __delitem__(self, index):
-        modules = list(self._modules.values())
-        del modules[index]
-        self._renumber(modules)
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def insert(self, index, module):
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
-
-    def extend(self, modules):
-        for module in modules:
-            self.append(module)
-        return self
+            return type(self)(list(self)[index])
+        return self._modules[self._name(index)]
 
     def __repr__(self):
         runs = []

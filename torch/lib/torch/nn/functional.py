@@ -10,33 +10,27 @@ for _name in dir(_torch):
         globals()[_name[2:]] = getattr(_torch, _name)
 del _name
 
-_relu = relu
-
 
 def relu_(input):
     return input.relu_()
 
 
-def _dim(name, ndim, dim):
+def _dim(name, dim):
     if dim is None:
         raise TypeError(f"{name}() missing 1 required positional argument: 'dim'; PyTorch guesses it, which is deprecated")
     return dim
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    return input.softmax(_dim("softmax", input.dim(), dim), dtype=dtype)
+    return input.softmax(_dim("softmax", dim), dtype=dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    return input.log_softmax(_dim("log_softmax", input.dim(), dim), dtype=dtype)
+    return input.log_softmax(_dim("log_softmax", dim), dtype=dtype)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(input, p=2.0, dim=1, eps=1e-12):
     return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-
-
-def smooth_l1_loss(*args, **kwargs):
-    raise AttributeError("torch.nn.functional has no `smooth_l1_loss` here: PyTorch has it, this course does not; `mse_loss` and `l1_loss` exist")
 
 
 __getattr__ = module_getattr("torch.nn.functional", globals())

@@ -67,13 +67,12 @@ class Module:
         place(self, "_forward_hooks", OrderedDict())
         place(self, "_forward_pre_hooks", OrderedDict())
         place(self, "_hooks_with_kwargs", set())
-        place(self, "_backward_hooks", OrderedDict())
 
     def forward(self, *input):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args, **kwargs):
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks):
+        if not (self._forward_hooks or self._forward_pre_hooks):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
@@ -93,13 +92,7 @@ class Module:
             result = hook(*given)
             if result is not None:
                 output = result
-        if self._backward_hooks and isinstance(output, Tensor) and not output.is_leaf:
-            output.register_hook(lambda grad: self._run_backward_hooks(grad))
         return output
-
-    def _run_backward_hooks(self, grad):
-        for hook in list(self._backward_hooks.values()):
-            hook(self, (None,), (grad,))
 
     # Attributes.
 
@@ -439,6 +432,8 @@ class Module:
     # Hooks.
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        if always_call:
+            raise AttributeError("always_call=True is not here: PyTorch has it, this course does not")
         return self._hook(self._forward_hooks, hook, with_kwargs, prepend)
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):

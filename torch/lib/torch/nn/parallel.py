@@ -43,6 +43,10 @@ class DataParallel(Module):
         """One part of the batch per GPU, each with copies of the parameters, whose gradients flow back."""
         from torch.func import functional_call
 
+        if any(isinstance(value, _torch.Tensor) for value in kwargs.values()):
+            raise AttributeError(
+                "DataParallel of tensors by keyword is not here: PyTorch has it, this course does not; pass them by position"
+            )
         parts = [scatter(value, self.device_ids, self.dim) for value in inputs]
         outputs = []
         for gpu, part in zip(self.device_ids, zip(*parts)):

@@ -11,16 +11,12 @@ def _grads(parameters):
     return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
 
-def _norm(tensor, norm_type):
-    return tensor.norm(norm_type)
-
-
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     tensors, norm_type = list(tensors), float(norm_type)
     if not tensors:
         return _torch.tensor(0.0)
     device = tensors[0].device
-    total = _norm(stack([_norm(tensor, norm_type).to(device) for tensor in tensors]), norm_type)
+    total = stack([tensor.norm(norm_type).to(device) for tensor in tensors]).norm(norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable "

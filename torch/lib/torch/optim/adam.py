@@ -3,10 +3,12 @@
 import _torch
 from _torch import Tensor, tensor, zeros_like
 
-from .optimizer import Optimizer, check, check_unused
+from .optimizer import Optimizer, check
 
 
 class Adam(Optimizer):
+    _unused = ("amsgrad", "maximize", "capturable", "differentiable")
+
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
         capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False,
@@ -16,7 +18,6 @@ class Adam(Optimizer):
         check("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         check("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
         check("weight_decay value", weight_decay, weight_decay >= 0.0)
-        check_unused(amsgrad=amsgrad, maximize=maximize, capturable=capturable, differentiable=differentiable)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
             "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,

@@ -17,6 +17,9 @@ required = _Required()
 
 
 class Optimizer:
+    # Options that only their defaults are accepted for.
+    _unused = ()
+
     def __init__(self, params, defaults):
         if isinstance(params, Tensor):
             raise TypeError(
@@ -59,6 +62,7 @@ class Optimizer:
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
+        self._check_unused(param_group)
         params = param_group["params"]
         if len(params) != len(set(params)):
             warnings.warn(
@@ -70,6 +74,11 @@ class Optimizer:
         if not known.isdisjoint(params):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
+
+    def _check_unused(self, group):
+        for name in self._unused:
+            if group.get(name):
+                raise AttributeError(f"{name}={group[name]!r} is not here: PyTorch has it, this course does not")
 
     def zero_grad(self, set_to_none=True):
         _torch.spend_zero_grad()
@@ -132,6 +141,8 @@ class Optimizer:
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(own["params"]) != len(given["params"]) for own, given in zip(groups, saved)):
             raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        for group in saved:
+            self._check_unused(group)
         by_number = {}
         for own, given in zip(groups, saved):
             by_number.update(zip(given["params"], own["params"]))
@@ -169,9 +180,3 @@ class Optimizer:
 def check(name, value, valid):
     if not valid:
         raise ValueError(f"Invalid {name}: {value}")
-
-
-def check_unused(**options):
-    for name, value in options.items():
-        if value:
-            raise AttributeError(f"{name}={value!r} is not here: PyTorch has it, this course does not")

@@ -2,10 +2,12 @@
 
 import _torch
 
-from .optimizer import Optimizer, check, check_unused
+from .optimizer import Optimizer, check
 
 
 class SGD(Optimizer):
+    _unused = ("differentiable",)
+
     def __init__(
         self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
         differentiable=False, fused=None,
@@ -13,7 +15,6 @@ class SGD(Optimizer):
         check("learning rate", lr, lr >= 0.0)
         check("momentum value", momentum, momentum >= 0.0)
         check("weight_decay value", weight_decay, weight_decay >= 0.0)
-        check_unused(differentiable=differentiable)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, {

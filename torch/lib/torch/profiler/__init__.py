@@ -17,19 +17,26 @@ class _Event:
         from torch.autograd import DeviceType
 
         self.name = self.key = name
+        self.on_gpu = on_gpu
         self.device_type = DeviceType.CUDA if on_gpu else DeviceType.CPU
-        self.device_time = self.device_time_total = self.self_device_time_total = time if on_gpu else 0.0
-        self.cpu_time = self.cpu_time_total = self.self_cpu_time_total = 0.0 if on_gpu else time
+        self.device_time_total, self.cpu_time_total = (time, 0.0) if on_gpu else (0.0, time)
         self.start, self.count = start, 1
+
+    device_time = property(lambda self: self.device_time_total / self.count)
+    cpu_time = property(lambda self: self.cpu_time_total / self.count)
+    # Calls do not contain each other here.
+    self_device_time_total = property(lambda self: self.device_time_total)
+    self_cpu_time_total = property(lambda self: self.cpu_time_total)
 
     def __repr__(self):
         return f"<{self.name}, {self.device_time or self.cpu_time:.3f} us>"
 
 
 class _Averages(list):
-    def table(self, sort_by=None, row_limit=100, **options):
-        key = (sort_by or "device_time_total").replace("cuda", "device").removeprefix("self_")
-        rows = sorted(self, key=lambda event: getattr(event, key, 0.0), reverse=True)[:row_limit]
+    def table(self, sort_by=None, row_limit=100):
+        key = (sort_by or "device_time_total").replace("cuda", "device")
+        rows = sorted(self, key=lambda event: getattr(event, key), reverse=True)
+        rows = rows if row_limit < 0 else rows[:row_limit]
         lines = [f"{'Name':40}  {'CPU total':>12}  {'CUDA total':>12}  {'# of Calls':>10}"]
         for event in rows:
             lines.append(
@@ -49,6 +56,13 @@ class profile:
     ):
         if schedule is not None:
             raise AttributeError("profile(schedule=…) is not here: PyTorch has it, this course does not")
+        for name, value in {
+            "record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack,
+            "with_flops": with_flops, "with_modules": with_modules, "use_cuda": use_cuda,
+        }.items():
+            if value:
+                raise AttributeError(f"profile({name}=True) is not here: PyTorch has it, this course does not")
+        self._records_gpu = activities is None or ProfilerActivity.CUDA in activities
         self._on_trace_ready, self._events, self._number = on_trace_ready, [], None
 
     def start(self):
@@ -56,7 +70,8 @@ class profile:
 
     def stop(self):
         if self._number is not None:
-            self._events = [_Event(*event) for event in _profiler.stop(self._number)]
+            events = [_Event(*event) for event in _profiler.stop(self._number)]
+            self._events = [event for event in events if self._records_gpu or not event.on_gpu]
             self._number = None
             if self._on_trace_ready is not None:
                 self._on_trace_ready(self)
@@ -75,12 +90,15 @@ class profile:
         return self._events
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
+        if group_by_input_shape or group_by_stack_n:
+            raise AttributeError("key_averages() groups by name only: PyTorch has other groups, this course does not")
         groups = {}
         for event in self._events:
-            if event.name not in groups:
-                groups[event.name] = _Event(event.name, False, 0.0, 0.0)
-                groups[event.name].count = 0
-            total = groups[event.name]
+            key = (event.name, event.on_gpu)
+            if key not in groups:
+                groups[key] = _Event(event.name, event.on_gpu, 0.0, 0.0)
+                groups[key].count = 0
+            total = groups[key]
             total.count += 1
             total.cpu_time_total += event.cpu_time_total
             total.device_time_total += event.device_time_total

@@ -103,7 +103,7 @@ class DataLoader:
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
         self.pin_memory, self.timeout, self.worker_init_fn = pin_memory, timeout, worker_init_fn
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
-        self.persistent_workers = persistent_workers
+        self.persistent_workers, self._iterator = persistent_workers, None
         batched = batch_sampler is not None or (self._is_iterable and batch_size is not None)
         self.collate_fn = collate_fn if collate_fn is not None else (default_collate if batched else _convert)
 
@@ -116,21 +116,28 @@ class DataLoader:
         return len(self.batch_sampler if self.batch_sampler is not None else self.sampler)
 
     def __iter__(self):
-        return _Iterator(self)
+        if not self.persistent_workers:
+            return _Iterator(self)
+        if self._iterator is None:
+            self._iterator = _Iterator(self)
+        else:
+            self._iterator.begin_epoch()
+        return self._iterator
 
 
 class _Iterator:
     def __init__(self, loader):
         self._loader = loader
-        # As in PyTorch, each epoch draws a seed for its workers, even if there are none.
-        if loader.num_workers == 0:
-            self._base_seed = int(empty((), dtype=int64).random_(generator=loader.generator).item())
-            self._batches = self._fetch()
-        else:
-            self._base_seed = int(empty((), dtype=int64).random_(generator=loader.generator).item())
-            self._workers = [_Worker(loader, i, self._base_seed + i) for i in range(loader.num_workers)]
-            self._batches = self._fetch_by_workers()
+        # As in PyTorch, new workers have a new seed, which is drawn even if there are none.
+        seed = int(empty((), dtype=int64).random_(generator=loader.generator).item())
+        self._workers = [_Worker(loader, i, seed + i) for i in range(loader.num_workers)]
+        self.begin_epoch()
         self._pins = loader.pin_memory and _is_there_a_gpu()
+
+    def begin_epoch(self):
+        for worker in self._workers:
+            worker.begin_epoch()
+        self._batches = self._fetch_by_workers() if self._workers else self._fetch()
 
     def __len__(self):
         return len(self._loader)
@@ -200,6 +207,9 @@ class _Worker:
         self._info = WorkerInfo(number, loader.num_workers, seed, loader.dataset)
         self._loader, self._batches, self._state = loader, None, None
         self._start = seed
+
+    def begin_epoch(self):
+        self._batches = None
 
     def run(self, work):
         import random
