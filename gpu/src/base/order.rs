@@ -51,12 +51,13 @@ impl Layout {
     /// The layout of the entries of dimension 0 that an index selects: the index's dimensions come first, then those of an
     /// entry. `TensorIterator` broadcasts index and entries over each other's dimensions.
     pub fn of_indexed(x: &Layout, index: &Layout) -> Result<Layout> {
-        let (entries, mut of_index) = (x.remove_dim(0), *index);
-        for _ in 0..entries.ndim() {
-            of_index = of_index.insert_dim(of_index.ndim(), 1, 0)?;
+        let mut entries = x.remove_dim(0);
+        let with_ones = [index.sizes(), &[1; MAX_DIMS][..entries.ndim()]].concat();
+        let with_ones = index.view(&with_ones)?.unwrap_or(*index); // Such a view always exists.
+        for (dim, size) in index.sizes().iter().enumerate() {
+            entries = entries.insert_dim(dim, *size, 0)?;
         }
-        let sizes: Order = index.sizes().iter().chain(entries.sizes()).copied().collect();
-        Layout::of_result(&sizes, &[&entries, &of_index])
+        Layout::of_result(entries.sizes(), &[&entries, &with_ones])
     }
 
     /// The order in which an elementwise operation goes through its operands, which are broadcast to `sizes`, or `None`
