@@ -35,7 +35,7 @@ const PLAYER_KB: (usize, usize) = (514, 622);
 const EXERCISES_KB: (usize, usize) = (334, 435);
 const ASSESSMENT_KB: usize = 532;
 const ERRORS_KB: usize = 72;
-const KERNELS_KB: usize = 476;
+const KERNELS_KB: usize = 484;
 
 /// The base module's file name.
 const BASE: &str = "base.wasm";
