@@ -10,7 +10,7 @@ impl Layout {
     pub fn in_format(&self, format: MemoryFormat) -> Result<Layout> {
         match format {
             MemoryFormat::Contiguous => Layout::contiguous(self.sizes()),
-            MemoryFormat::ChannelsLast if self.ndim() == 4 => self.packed_in(&CHANNELS_LAST),
+            MemoryFormat::ChannelsLast if self.ndim() == 4 => Layout::packed_in(self.sizes(), &CHANNELS_LAST),
             MemoryFormat::ChannelsLast => Err(LayoutError::ChannelsLastDims),
             MemoryFormat::Preserve => self.like(),
         }
@@ -66,10 +66,9 @@ impl Layout {
     pub fn joined(sizes: &[usize], parts: &[Layout]) -> Result<Layout> {
         let order: &[usize] = if sizes.len() == 5 { &[0, 2, 3, 4, 1] } else { &CHANNELS_LAST };
         let is_last = |part: &Layout| part.ndim() == order.len() && part.has_order(order);
-        let row_major = Layout::contiguous(sizes)?;
         match !parts.is_empty() && parts.iter().all(is_last) {
-            true => row_major.packed_in(order),
-            false => Ok(row_major),
+            true => Layout::packed_in(sizes, order),
+            false => Layout::contiguous(sizes),
         }
     }
 }

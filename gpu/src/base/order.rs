@@ -4,12 +4,7 @@
 //! through memory in the order of their operands, and their results keep it. The rules are those of PyTorch's
 //! `TensorIterator`, because they decide the strides of every result.
 
-use smallvec::SmallVec;
-
-use crate::base::shape::{Layout, MAX_DIMS, Result};
-
-/// Dimensions from the slowest in memory to the fastest.
-pub type Order = SmallVec<[usize; MAX_DIMS]>;
+use crate::base::shape::{Dims, Layout, MAX_DIMS, Result};
 
 impl Layout {
     /// Whether the elements fill their memory, without gaps or overlaps, in any order of dimensions (PyTorch:
@@ -26,16 +21,15 @@ impl Layout {
     pub fn like(&self) -> Result<Layout> {
         match self.is_dense() {
             true => Ok(self.at_start()),
-            false => self.packed_in(&memory_order(self.sizes(), &[self])),
+            false => Layout::packed_in(self.sizes(), &memory_order(self.sizes(), &[self])),
         }
     }
 
     /// The layout of the result of an elementwise operation whose operands are broadcast to `sizes`.
     pub fn of_result(sizes: &[usize], operands: &[&Layout]) -> Result<Layout> {
-        let result = Layout::contiguous(sizes)?;
         if operands.iter().all(|operand| operand.sizes() == sizes) {
             if operands.iter().all(|operand| operand.is_contiguous()) {
-                return Ok(result);
+                return Layout::contiguous(sizes);
             }
             let is_alike = |operand: &&Layout| operand.strides() == operands[0].strides();
             if operands.iter().all(is_alike) && operands[0].is_dense() {
@@ -43,8 +37,8 @@ impl Layout {
             }
         }
         match Layout::order_of(sizes, operands) {
-            Some(order) => result.packed_in(&order),
-            None => Ok(result),
+            Some(order) => Layout::packed_in(sizes, &order),
+            None => Layout::contiguous(sizes),
         }
     }
 
@@ -62,28 +56,45 @@ impl Layout {
 
     /// The order in which an elementwise operation goes through its operands, which are broadcast to `sizes`, or `None`
     /// for that of a contiguous tensor. Pass the output first, if it exists: it counts most.
-    pub fn order_of(sizes: &[usize], operands: &[&Layout]) -> Option<Order> {
+    pub fn order_of(sizes: &[usize], operands: &[&Layout]) -> Option<Dims> {
         let order = memory_order(sizes, operands);
         let is_row_major = order.iter().enumerate().all(|(position, dim)| position == *dim);
         Some(order).filter(|_| !is_row_major)
     }
 
-    /// A layout of these sizes without gaps, in this order. As in PyTorch, dimensions slower than one of size 0 have stride
-    /// 0.
-    pub(super) fn packed_in(&self, order: &[usize]) -> Result<Layout> {
-        let (mut strides, mut stride) = ([0; MAX_DIMS], 1);
+    /// Broadcasts an operand of an elementwise operation to `sizes`, and puts its dimensions in this order. A number keeps
+    /// its layout.
+    pub fn put_in_order(&mut self, sizes: &[usize], order: &[usize]) -> Result<()> {
+        if self.ndim() == 0 {
+            return Ok(());
+        }
+        let (mut in_order, mut strides) = ([1; MAX_DIMS], [0; MAX_DIMS]);
+        for (position, dim) in order.iter().enumerate() {
+            in_order[position] = sizes[*dim];
+            strides[position] = broadcast_stride(self, sizes, *dim);
+        }
+        *self = Layout::from_parts(&in_order[..order.len()], &strides[..order.len()], self.offset)?;
+        Ok(())
+    }
+
+    /// The layout without gaps whose dimensions are in this order, from the slowest to the fastest. As in PyTorch,
+    /// dimensions slower than one of size 0 have stride 0.
+    pub(super) fn packed_in(sizes: &[usize], order: &[usize]) -> Result<Layout> {
+        let (mut strides, mut stride) = ([0; MAX_DIMS], 1usize);
         for dim in order.iter().rev() {
             strides[*dim] = stride;
-            stride *= self.sizes()[*dim];
+            stride = stride.wrapping_mul(sizes[*dim]); // The size in bytes is checked below.
         }
-        Layout::from_parts(self.sizes(), &strides[..self.ndim()], 0)
+        let layout = Layout::from_parts(sizes, &strides[..sizes.len()], 0)?;
+        layout.bytes(1)?;
+        Ok(layout)
     }
 }
 
 /// Sorts dimensions by stride, like `TensorIteratorBase::reorder_dimensions`. A broadcast dimension has stride 0 and no
 /// place of its own: the sort compares neighbors, and leaves such a dimension where it is.
-fn memory_order(sizes: &[usize], operands: &[&Layout]) -> Order {
-    let mut order: Order = (0..sizes.len()).collect();
+fn memory_order(sizes: &[usize], operands: &[&Layout]) -> Dims {
+    let mut order: Dims = (0..sizes.len()).collect();
     for end in (0..order.len().saturating_sub(1)).rev() {
         let mut at = end;
         for next in end + 1..order.len() {

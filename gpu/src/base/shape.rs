@@ -1,9 +1,14 @@
 //! The layout of a tensor: sizes, strides and an offset into its storage. A view has another [`Layout`].
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::base::sort;
 
 /// The maximum number of dimensions. It is fixed because a kernel's arguments carry sizes and strides by value.
 pub const MAX_DIMS: usize = 8;
+
+/// A number for each dimension.
+pub type Dims = SmallVec<[usize; MAX_DIMS]>;
 
 /// Sizes and strides in elements, and the offset of the first element in the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +107,8 @@ impl Layout {
             return Layout::contiguous(sizes);
         }
         let too_large = || LayoutError::TooLarge { sizes: sizes.to_vec() };
-        let layout = Layout::from_parts(sizes, strides, offset)?.countable()?;
+        let layout = Layout::from_parts(sizes, strides, offset)?;
+        layout.check_countable()?;
         let far = isize::MAX as usize / 8;
         let reach = sizes.iter().zip(strides).try_fold(offset, |reach, (size, stride)| {
             reach.checked_add(size.checked_mul(*stride)?).filter(|reach| *reach <= far)
@@ -252,11 +258,11 @@ impl Layout {
     }
 
     /// Returns an error if the number of elements overflows, which is possible for a view that repeats memory.
-    fn countable(self) -> Result<Layout> {
+    fn check_countable(&self) -> Result<()> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         match numel {
-            _ if self.sizes().contains(&0) => Ok(self),
-            Some(numel) if numel <= isize::MAX as usize => Ok(self),
+            _ if self.sizes().contains(&0) => Ok(()),
+            Some(numel) if numel <= isize::MAX as usize => Ok(()),
             _ => Err(LayoutError::TooLarge { sizes: self.sizes().to_vec() }),
         }
     }
@@ -282,7 +288,8 @@ impl Layout {
         for dim in (0..steps).rev().filter(|dim| sizes[*dim] == 1) {
             out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
         }
-        out.countable()
+        out.check_countable()?;
+        Ok(out)
     }
 
     pub fn permute(&self, dims: &[usize]) -> Layout {
@@ -331,7 +338,8 @@ impl Layout {
         out.strides.copy_within(dim..self.ndim, dim + 1);
         (out.sizes[dim], out.strides[dim]) = (size, stride);
         out.ndim += 1;
-        out.countable()
+        out.check_countable()?;
+        Ok(out)
     }
 
     /// The same elements with other sizes, if strides can express them (`Tensor::view`).
@@ -380,11 +388,11 @@ pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
 }
 
 /// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of 1 is expanded.
-pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     let ndim = a.len().max(b.len());
     let size =
         |sizes: &[usize], dim: usize| (dim + sizes.len()).checked_sub(ndim).map_or(1, |dim| sizes[dim]);
-    let mut sizes = vec![0; ndim];
+    let mut sizes = smallvec![0; ndim];
     // PyTorch reports the last mismatched dimension.
     for dim in (0..ndim).rev() {
         sizes[dim] = match (size(a, dim), size(b, dim)) {

@@ -17,7 +17,8 @@ struct Line([u8; 64]);
 /// The host memory of a machine.
 ///
 /// Each fresh page of 4 KiB costs a page fault at the first touch. For a result of 64 MB, the faults take longer than
-/// the additions. So freed buffers are kept by size and reused.
+/// the additions. For a result of a few elements, the system's allocator takes as long as all the rest, because the
+/// memory is aligned. So freed buffers are kept by size and reused.
 #[derive(Default)]
 pub struct HostMemory {
     free: Mutex<FreeBuffers>,
@@ -27,12 +28,22 @@ pub struct HostMemory {
 
 #[derive(Default)]
 struct FreeBuffers {
-    by_lines: HashMap<usize, Vec<Vec<Line>>>,
+    /// Buffers of a few lines, by their number.
+    small: [Vec<Vec<Line>>; SMALL],
+    large: HashMap<usize, Vec<Vec<Line>>>,
     bytes: usize,
 }
 
-/// For smaller buffers, the system allocator is as fast.
-const SMALLEST_CACHED: usize = 4 * 1024;
+impl FreeBuffers {
+    fn of(&mut self, lines: usize) -> &mut Vec<Vec<Line>> {
+        match self.small.get_mut(lines) {
+            Some(buffers) => buffers,
+            None => self.large.entry(lines).or_default(),
+        }
+    }
+}
+
+const SMALL: usize = 32;
 
 /// The maximum number of cached bytes. Above it, the cache is emptied, because the program may have changed its sizes.
 const MOST_CACHED: usize = 512 << 20;
@@ -63,8 +74,7 @@ impl HostMemory {
     fn take(&self, asked: usize) -> Result<Vec<Line>, GpuError> {
         let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();
-        let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
-        let buffer = match reused {
+        let buffer = match self.take_cached(lines) {
             Some(buffer) => buffer,
             // The system zeroes a page at its first touch, so unused memory costs nothing.
             None => try_zeroed_vec(lines).map_err(|()| GpuError::OutOfHostMemory { bytes: asked })?,
@@ -76,7 +86,7 @@ impl HostMemory {
 
     fn take_cached(&self, lines: usize) -> Option<Vec<Line>> {
         let mut free = lock(&self.free);
-        let buffer = free.by_lines.get_mut(&lines)?.pop()?;
+        let buffer = free.of(lines).pop()?;
         free.bytes -= lines * size_of::<Line>();
         Some(buffer)
     }
@@ -84,7 +94,7 @@ impl HostMemory {
     fn put(&self, buffer: Vec<Line>) {
         let bytes = buffer.len() * size_of::<Line>();
         self.allocated.fetch_sub(bytes, Ordering::Relaxed);
-        if !(SMALLEST_CACHED..=MOST_CACHED).contains(&bytes) {
+        if bytes == 0 || bytes > MOST_CACHED {
             return;
         }
         let mut free = lock(&self.free);
@@ -92,7 +102,7 @@ impl HostMemory {
             *free = FreeBuffers::default();
         }
         free.bytes += bytes;
-        free.by_lines.entry(buffer.len()).or_default().push(buffer);
+        free.of(buffer.len()).push(buffer);
     }
 }
 

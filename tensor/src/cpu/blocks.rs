@@ -1,9 +1,8 @@
 //! Access to the operands of elementwise operations. Kernels get contiguous blocks of equal length. A contiguous
 //! operand lends slices; a transposed one does so, too, if the others are transposed in the same way, because all
-//! operands come in the order of memory. Any other operand (broadcast, or in another order) is gathered into a block on
-//! the stack. So a kernel is one plain loop, compiled once.
+//! operands come in the order of memory. Any other operand (broadcast, or in another order) is gathered into a block. So a kernel is one plain loop, compiled once.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
@@ -90,8 +89,8 @@ impl Runs {
                 0 => target.fill(values[position]),
                 1 => target.copy_from_slice(&values[position..position + length]),
                 _ => {
-                    for (target, value) in target.iter_mut().zip(values[position..].iter().step_by(stride)) {
-                        *target = *value;
+                    for (i, target) in target.iter_mut().enumerate() {
+                        *target = values[position + i * stride];
                     }
                 }
             }
@@ -129,6 +128,7 @@ impl<'a> BlockReader<'a> {
     pub(crate) fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a>> {
         let source = match input.bytes {
             None => None,
+            Some(bytes) if input.layout.sizes() == sizes => Some((bytes, Runs::of(input.layout))),
             Some(bytes) => Some((bytes, Runs::of(&input.layout.expand(sizes)?))),
         };
         Ok(BlockReader { source })
@@ -168,25 +168,42 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// A block on the stack, created on demand and reused for later blocks.
+/// A block, created on demand and reused for later blocks. A small one is on the stack.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    block: Option<[u64; BLOCK]>,
+    small: [u64; SMALL],
+    large: Vec<u64>,
     is_filled: bool,
 }
+
+const SMALL: usize = 16;
 
 impl Scratch {
     fn take<T: Pod>(&mut self, length: usize) -> &mut [T] {
         self.is_filled = false;
-        &mut bytemuck::cast_slice_mut(self.block.get_or_insert_with(Zeroable::zeroed))[..length]
+        let words = (length * size_of::<T>()).div_ceil(size_of::<u64>());
+        let block = if words <= SMALL { &mut self.small[..] } else { self.large(words) };
+        &mut bytemuck::cast_slice_mut(block)[..length]
+    }
+
+    fn large(&mut self, words: usize) -> &mut [u64] {
+        if self.large.len() < words {
+            self.large = vec![0; words];
+        }
+        &mut self.large
     }
 
     fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
+        if length < BLOCK {
+            let block = self.take(length);
+            block.fill(number);
+            return block;
+        }
         if !self.is_filled {
             self.take(length).fill(number);
-            self.is_filled = length == BLOCK;
+            self.is_filled = true;
         }
-        self.block.as_ref().map_or(&[], |block| &bytemuck::cast_slice(block)[..length])
+        &bytemuck::cast_slice(&self.large)[..length]
     }
 }
 
@@ -219,14 +236,14 @@ pub(crate) fn for_blocks<O: Pod + Send>(
     });
 }
 
-/// Like [`for_shares`], for a strided output, through a block on the stack.
+/// Like [`for_shares`], for a strided output, through a block.
 fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O])) {
     let runs = Runs::of(output.layout);
     let values: &mut [O] = bytemuck::cast_slice_mut(output.bytes);
-    let mut scratch = [O::zeroed(); BLOCK];
+    let mut scratch = Scratch::default();
     let numel = output.layout.numel();
     for start in (0..numel).step_by(BLOCK) {
-        let out = &mut scratch[..BLOCK.min(numel - start)];
+        let out = scratch.take(BLOCK.min(numel - start));
         runs.gather(values, start, out); // The input of an in-place operation.
         block(start, out);
         scatter(&runs, out, start, values);

@@ -44,7 +44,7 @@ type Calculation<'c> = dyn for<'k, 'm> FnMut(&'k [Input<'m>], &'k mut [Output<'m
 /// Like [`access`], for any number of tensors. It is not generic, so it is compiled once.
 pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Calculation) -> Result<()> {
     let sources = sources(reads, writes)?;
-    let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
+    let mut found: SmallVec<[Option<&Tensor>; 4]> = SmallVec::new();
     for (read, source) in reads.iter().zip(&sources) {
         found.push(match source {
             InputSource::Direct => Some(*read),
@@ -59,8 +59,9 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
         targets.push(pinned.map_or(*write, |pinned| &pinned.snapshot));
     }
     let writes = targets;
-    let mut guards = lock(&reads, &writes)?;
-    let mut inputs: SmallVec<[Input; 8]> = SmallVec::new();
+    let mut guards = Guards::new();
+    lock(&mut guards, &reads, &writes)?;
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
     for read in &reads {
         inputs.push(Input { bytes: None, layout: read.unwrap_or_else(|| writes[0]).layout() });
     }
@@ -103,10 +104,10 @@ pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<
     Ok(sources)
 }
 
-type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 8]>;
+type Guards<'a> = SmallVec<[(&'a Storage, Guard<'a>); 4]>;
 
-fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guards<'a>> {
-    let mut order: SmallVec<[(&Storage, bool); 8]> = SmallVec::new();
+fn lock<'a>(guards: &mut Guards<'a>, reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<()> {
+    let mut order: SmallVec<[(&Storage, bool); 4]> = SmallVec::new();
     for write in writes {
         order.push((write.storage(), true));
     }
@@ -119,11 +120,10 @@ fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guard
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(TensorError::WriteOverlap.into());
     }
-    let mut guards = SmallVec::new();
     for (storage, write) in order {
         guards.push((storage, Guard::take(storage, write)?));
     }
-    Ok(guards)
+    Ok(())
 }
 
 fn split<'g>(

@@ -10,14 +10,18 @@
 //!
 //! Not here: the host's access to tensors' memory, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
+use std::iter;
+
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host_context::HostContext;
-use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, KernelParameter, KernelWork, Launch};
+use crate::kernel::{
+    Args, Argument, Cost, Geometry, Input, KernelDef, KernelParameter, KernelWork, Launch, Output,
+};
 use crate::ops::access::{InputSource, access, access_all, sources};
-use crate::shape::Layout;
+use crate::shape::{Dims, Layout};
 use crate::tensor::{Tensor, memory_of};
 
 /// Runs a kernel on the device of its tensors.
@@ -42,53 +46,54 @@ pub(crate) fn launch_on(
     ints: &[i64],
     floats: &[f64],
 ) -> Result<()> {
-    let ordered = if kernel.is_elementwise() { in_memory_order(reads, writes[0])? } else { None };
-    let Some(ordered) = ordered else { return launch_in_order(kernel, reads, writes, ints, floats) };
-    let (out, reads) = ordered.split_last().expect("the output is the last");
-    let reads: SmallVec<[&Tensor; 4]> = reads.iter().collect();
-    launch_in_order(kernel, &reads, &[out], ints, floats)
-}
-
-/// The number of elements above which ordering the tensors takes less time than gathering elements.
-const WORTH_ORDERING: usize = 256;
-
-/// The tensors of an elementwise kernel, the output last, with their dimensions in the order of the output's memory: a
-/// kernel that adds two transposed matrices adds two contiguous ones. `None` if they are in this order already, or too
-/// small for it to matter.
-fn in_memory_order(reads: &[&Tensor], write: &Tensor) -> Result<Option<SmallVec<[Tensor; 4]>>> {
-    let sizes = write.sizes();
-    let is_plain =
-        |tensor: &&&Tensor| tensor.is_contiguous() && (tensor.sizes() == sizes || tensor.ndim() == 0);
-    if write.numel() < WORTH_ORDERING || reads.iter().chain(&[write]).all(|tensor| is_plain(&tensor)) {
-        return Ok(None);
-    }
-    let layouts: SmallVec<[&Layout; 4]> = [write].iter().chain(reads).map(|tensor| tensor.layout()).collect();
-    let Some(order) = Layout::order_of(sizes, &layouts) else { return Ok(None) };
-    let mut ordered = SmallVec::new();
-    for tensor in reads.iter().chain(&[write]) {
-        let layout = match tensor.ndim() {
-            0 => *tensor.layout(), // A number, which may be on the host.
-            _ => tensor.layout().expand(sizes)?.permute(&order),
-        };
-        ordered.push(Tensor::made_of(tensor.storage().clone(), layout, tensor.dtype()));
-    }
-    Ok(Some(ordered))
-}
-
-fn launch_in_order(
-    kernel: &'static KernelDef,
-    reads: &[&Tensor],
-    writes: &[&Tensor],
-    ints: &[i64],
-    floats: &[f64],
-) -> Result<()> {
     if writes.iter().any(|write| write.is_cuda()) {
         return launch_on_device(kernel, reads, writes, ints, floats);
     }
     HostContext::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
-    access_all(reads, writes, &mut |inputs, outputs| {
-        Ok((kernel.twin)(Args { kernel, inputs, outputs, ints, floats })?)
+    access_all(reads, writes, &mut |inputs, outputs| match memory_order(
+        kernel,
+        inputs.iter().map(|input| input.layout),
+        outputs[0].layout,
+    ) {
+        None => Ok((kernel.twin)(Args { kernel, inputs, outputs, ints, floats })?),
+        Some(order) => launch_in_order(kernel, inputs, &mut outputs[0], &order),
     })
+}
+
+fn launch_in_order(
+    kernel: &'static KernelDef,
+    inputs: &[Input],
+    output: &mut Output,
+    order: &[usize],
+) -> Result<()> {
+    let mut layouts: SmallVec<[Layout; 4]> = inputs.iter().map(|input| *input.layout).collect();
+    let mut layout = *output.layout;
+    for layout in layouts.iter_mut().chain([&mut layout]) {
+        layout.put_in_order(output.layout.sizes(), order)?;
+    }
+    let inputs = inputs.iter().zip(&layouts).map(|(input, layout)| Input { layout, ..*input });
+    let inputs: SmallVec<[Input; 4]> = inputs.collect();
+    let outputs = &mut [Output { bytes: output.bytes, layout: &layout }];
+    Ok((kernel.twin)(Args { kernel, inputs: &inputs, outputs, ints: &[], floats: &[] })?)
+}
+
+/// The number of elements from which on an order pays. Fewer are gathered sooner than layouts are put in order.
+const WORTH_ORDERING: usize = 64;
+
+/// The order in which an elementwise kernel goes through its tensors, so that a kernel that adds two transposed matrices
+/// adds two contiguous ones. `None` for the order of a contiguous tensor, for a few elements and for other kernels.
+fn memory_order<'a>(
+    kernel: &KernelDef,
+    inputs: impl IntoIterator<Item = &'a Layout, IntoIter: Clone>,
+    output: &'a Layout,
+) -> Option<Dims> {
+    let (sizes, layouts) = (output.sizes(), iter::once(output).chain(inputs));
+    let is_plain =
+        |layout: &Layout| layout.is_contiguous() && (layout.sizes() == sizes || layout.ndim() == 0);
+    if output.numel() < WORTH_ORDERING || layouts.clone().all(is_plain) || !kernel.is_elementwise() {
+        return None;
+    }
+    Layout::order_of(sizes, &layouts.collect::<SmallVec<[&Layout; 4]>>())
 }
 
 /// The work of writing, or reading, every element of a tensor on the host.
@@ -139,6 +144,7 @@ fn launch_on_device(
         InputSource::Copied(copy) => copy,
         InputSource::Direct | InputSource::FirstOutput => *read,
     });
+    let order = memory_order(kernel, reads.clone().map(Tensor::layout), writes[0].layout());
     let mut tensors = reads.chain(writes.iter().copied());
     let work = work(kernel, tensors.clone());
     let (mut ints, mut floats) = (ints, floats);
@@ -147,7 +153,12 @@ fn launch_on_device(
         arguments.push(match parameter {
             KernelParameter::In(dtype) | KernelParameter::Out(dtype) => {
                 let fits = |tensor: &&Tensor| stored_alike(tensor.dtype(), *dtype);
-                argument(tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?)?
+                let tensor = tensors.next().filter(fits).ok_or_else(|| wrong_arguments(kernel))?;
+                let mut layout = *tensor.layout();
+                if let Some(order) = &order {
+                    layout.put_in_order(writes[0].sizes(), order)?;
+                }
+                argument(tensor, layout)?
             }
             KernelParameter::Int => {
                 Argument::Int(*ints.split_off_first().ok_or_else(|| wrong_arguments(kernel))?)
@@ -187,12 +198,12 @@ fn stored_alike(a: DType, b: DType) -> bool {
     stored(a) == stored(b)
 }
 
-/// A tensor as a kernel argument: its address, or, for a number on the host, its value.
-fn argument(tensor: &Tensor) -> Result<Argument> {
+/// A tensor as a kernel argument: its address and this layout, or, for a number on the host, its value.
+fn argument(tensor: &Tensor, layout: Layout) -> Result<Argument> {
     match tensor.storage().device() {
         Some(memory) => {
             let offset = tensor.storage_offset() * tensor.dtype().size();
-            Ok(Argument::Tensor { pointer: memory.pointer(offset), view: tensor.layout().at_start() })
+            Ok(Argument::Tensor { pointer: memory.pointer(offset), view: layout.at_start() })
         }
         None if tensor.ndim() > 0 => {
             Err(Error::custom("expected a tensor on a GPU, and found one on the host"))

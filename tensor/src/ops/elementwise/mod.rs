@@ -29,7 +29,7 @@ use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{DTypeError, Result};
 use crate::ops::deciding_operand;
 use crate::ops::plain::number;
-use crate::shape::{Layout, broadcast};
+use crate::shape::{Dims, Layout, broadcast};
 use crate::tensor::Tensor;
 
 /// The second operand of an operation: a tensor or a number.
@@ -108,19 +108,21 @@ fn promoted_result(operands: [&Tensor; 2], dtype: DType) -> Result<Tensor> {
     operands[0].uninit_with(Layout::of_result(&broadcast_all(&operands)?, &[&a?, &b?])?, dtype)
 }
 
-fn broadcast_all(operands: &[&Tensor]) -> Result<Vec<usize>> {
-    let mut sizes = Vec::new();
-    for operand in operands {
-        sizes = broadcast(&sizes, operand.sizes())?;
+fn broadcast_all(operands: &[&Tensor]) -> Result<Dims> {
+    let mut sizes = Dims::from(operands[0].sizes());
+    for operand in &operands[1..] {
+        if operand.sizes() != &*sizes {
+            sizes = broadcast(&sizes, operand.sizes())?;
+        }
     }
     Ok(sizes)
 }
 
 pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
-    if shape != target.sizes() {
+    if *shape != *target.sizes() {
         let output = target.sizes().to_vec();
-        return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into());
+        return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape.to_vec() }.into());
     }
     if !result.can_cast(target.dtype()) {
         return Err(DTypeError::InPlaceCast { result, output: target.dtype() }.into());

@@ -119,7 +119,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     }
     let values = if is_number { values.reshape(&[])? } else { values };
     let result = [&rows.chosen[..], &rows.sizes[1..]].concat();
-    if broadcast(values.sizes(), &result).ok().as_ref() != Some(&result) {
+    if broadcast(values.sizes(), &result).ok().as_deref() != Some(&*result) {
         return Err(IndexError::PutShape { values: values.sizes().to_vec(), result }.into());
     }
     // Copied before the writes, in case the value is part of the target.
@@ -229,7 +229,7 @@ impl MaskedSelect {
     fn places(x: &[usize], mask: &Tensor) -> Result<(Tensor, Vec<usize>)> {
         let sizes = broadcast(x, mask.sizes())?;
         let places = chosen(&mask.expand(&signed(&sizes))?)?;
-        Ok((Tensor::from_slice(&places, &[places.len()])?.to(mask.device())?, sizes))
+        Ok((Tensor::from_slice(&places, &[places.len()])?.to(mask.device())?, sizes.to_vec()))
     }
 }
 

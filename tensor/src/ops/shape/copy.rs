@@ -94,9 +94,11 @@ impl Tensor {
         let CopyOptions { non_blocking } = options;
         let refused = |error: Error| ops::refused(&COPY, self, error);
         let shape = broadcast(self.sizes(), source.sizes()).map_err(|error| refused(error.into()))?;
-        if shape != self.sizes() {
+        if *shape != *self.sizes() {
             let output = self.sizes().to_vec();
-            return Err(refused(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into()));
+            return Err(refused(
+                ElementwiseError::InPlaceBroadcast { output, broadcast: shape.to_vec() }.into(),
+            ));
         }
         let device = self.device();
         ops::update(&COPY, self, NewValues::Instead { source: Some(source) }, || {
