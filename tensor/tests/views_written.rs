@@ -45,6 +45,16 @@ fn views_and_writes_are_recorded_as_pytorch_records_them() {
     });
 }
 
+#[test]
+fn a_view_that_lost_its_history_is_printed_as_pytorch_prints_it() -> Result<()> {
+    let x = Tensor::arange(0, 4, (1, DType::F32))?.requires_grad_(true)?;
+    let view = no_grad(|| x.narrow(0, 0, 2))?;
+    assert_eq!(view.to_string(), "tensor([0., 1.], requires_grad=True)");
+    no_grad(|| view.mul_(2.0).map(drop))?;
+    assert_eq!(view.to_string(), "tensor([0., 2.], grad_fn=<Invalid>)");
+    Ok(())
+}
+
 /// Results that are computed as views of an operation's own memory, and are no views to the program.
 #[test]
 fn results_are_views_only_where_pytorch_makes_views() -> Result<()> {

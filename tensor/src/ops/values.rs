@@ -156,6 +156,7 @@ impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (device, dtype) = (self.device().to_string(), self.dtype().to_string());
         let gradient = match (self.grad_fn(), self.requires_grad()) {
+            _ if self.check_history().is_err() => Some("grad_fn=<Invalid>".to_string()),
             (Some(node), _) => Some(format!("grad_fn=<{node}>")),
             (None, true) => Some("requires_grad=True".to_string()),
             (None, false) => None,

@@ -366,7 +366,7 @@ fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
         change(&mut model);
         Ok(model)
     }
-    let cases: [(Make, [&str; 2]); 9] = [
+    let cases: [(Make, [&str; 2]); 10] = [
         (
             |device| with(device, |model| model.learned[1] = zeros(&[3], device)),
             [
@@ -379,6 +379,13 @@ fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
             [
                 "[1]: params[1] in this process with sizes [2, 1] appears not to match sizes of the same param in process 0.",
                 "\"p1\" has sizes [2, 1] on rank 1 of the group, and [2] on rank 0",
+            ],
+        ),
+        (
+            |device| with(device, |model| model.learned[0] = zeros(&[3, 2], device).t().unwrap()),
+            [
+                "[1]: params[0] in this process with strides [1, 2] appears not to match strides of the same param in process 0.",
+                "\"p0\" has strides [1, 2] on rank 1 of the group, and [3, 1] on rank 0",
             ],
         ),
         (

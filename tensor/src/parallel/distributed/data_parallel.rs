@@ -232,32 +232,39 @@ fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
             );
         }
     }
-    // A tensor's description: dtype, number of dimensions, and sizes padded to the largest number of dimensions.
-    // PyTorch also compares strides.
+    // A tensor's description: dtype, number of dimensions, and sizes and strides, padded to the largest number of
+    // dimensions.
     let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
-    let width = 2 + dims;
+    let width = 2 + 2 * dims;
     let mut words = vec![0; width * tensors.len()];
     for (words, (.., tensor)) in words.chunks_mut(width).zip(&tensors) {
         words[0] = tensor.dtype() as i64;
         words[1] = tensor.ndim() as i64;
-        for (word, size) in words[2..].iter_mut().zip(tensor.sizes()) {
-            *word = *size as i64;
+        let (sizes, strides) = words[2..].split_at_mut(dims);
+        for (words, numbers) in [(sizes, tensor.sizes()), (strides, tensor.strides())] {
+            for (word, number) in words.iter_mut().zip(numbers) {
+                *word = *number as i64;
+            }
         }
     }
     let words = exchange(group, &words)?;
     let of = |rank: usize, i: usize, what: &str| {
         let words = &words[rank][i * width..][..width];
-        if what == "dtype" { &words[..1] } else { &words[2..][..words[1] as usize] }
+        match what {
+            "dtype" => &words[..1],
+            "sizes" => &words[2..][..words[1] as usize],
+            _ => &words[2 + dims..][..words[1] as usize],
+        }
     };
-    // PyTorch first checks the sizes of parameters that require grad.
-    let looks = (0..learned).map(|i| (i, "sizes"));
+    // PyTorch first checks the sizes and strides of parameters that require grad.
+    let looks = (0..learned).flat_map(|i| [(i, "sizes"), (i, "strides")]);
     let looks = looks.chain((0..tensors.len()).flat_map(|i| [(i, "dtype"), (i, "sizes")]));
     // A mismatch of this rank comes first.
     for rank in [own].into_iter().chain(0..size) {
         if let Some((i, what)) = looks.clone().find(|(i, what)| of(rank, *i, what) != of(0, *i, what)) {
             let said = |rank: usize| match of(rank, i, what) {
                 [dtype] if what == "dtype" => DTYPES[*dtype as usize].to_string(),
-                sizes => format!("{sizes:?}"),
+                numbers => format!("{numbers:?}"),
             };
             let (list, index, name, _) = tensors[i];
             let (own, first) = (said(rank), said(0));
