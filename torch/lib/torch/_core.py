@@ -371,7 +371,9 @@ class _C:
 
     @staticmethod
     def _cuda_clearCublasWorkspaces():
-        raise AttributeError("torch._C has no `_cuda_clearCublasWorkspaces` here: PyTorch has it, this course does not")
+        import _cuda
+
+        _cuda.clear_cublas_workspaces()
 
     @staticmethod
     def _accelerator_setAllocatorSettings(settings):
