@@ -24,6 +24,7 @@ fn text(bytes: &[u8]) -> String {
 fn programs(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).expect("the folder exists").flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "py")).collect();
+    files.retain(|path| name(path) != "model"); // A module that others import.
     files.sort();
     files
 }
@@ -118,6 +119,23 @@ fn other_programs_print_without_a_gpu_what_pytorch_prints() {
 #[test]
 fn other_programs_run_on_a_simulated_gpu() {
     runs_on("sim:t4", &here().join("programs"));
+}
+
+/// The statements of the tutorials that the course is made from. What they leave open is in a marked prelude.
+///
+/// They print the same, apart from these:
+/// - The deprecation warnings of old names are ours, on standard error.
+/// - Without a GPU a few of PyTorch's functions raise, so a prelude ends the program before them.
+/// - `many_gpus` puts a model on `cuda:1` where there is one.
+#[test]
+fn snippets_print_without_a_gpu_what_pytorch_prints() {
+    compare_with_pytorch(&here().join("snippets"));
+}
+
+#[test]
+fn snippets_run_on_simulated_gpus() {
+    runs_on("sim:t4", &here().join("snippets"));
+    runs_on("sim:t4x2", &here().join("snippets"));
 }
 
 /// A page lists what PyTorch has and this course does not.

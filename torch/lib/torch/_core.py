@@ -156,6 +156,7 @@ class _Handle:
 
 
 _torch.add_method("register_hook", _register_hook)
+_torch.add_method("_grad", property(lambda self: self.grad, lambda self, grad: setattr(self, "grad", grad)))
 
 
 class finfo:
