@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-BATCH, SECONDS, GIB = 500, 20, 2
+BATCH, SECONDS, GIB = 200, 10, 2
 NUMBERS = "0 -1 1 2 3 7 64 -3 1000003 2**31 2**63 -2**63 2**70 1e308 1e-45 float('nan') float('inf') 0.5 True None '' 'cuda' 'cpu:1' [] () (2,3) [1] {} torch torch.float16 torch.int64 slice(None) ...".split()
 WORDS = """sum mean view reshape t T expand cat stack zeros ones randn tensor empty arange eye backward grad detach to cuda cpu item tolist numel
 size shape dtype device float half long bool squeeze unsqueeze permute transpose index_select gather scatter_ masked_fill where max min
@@ -115,8 +115,10 @@ def outside(program, count, seed):
             index = stop
             continue
         last = lines[-1] if lines else ""
-        is_told = last.startswith("The program was ended")
-        ends[last if is_told else "broken"] = ends.get(last if is_told else "broken", 0) + 1
+        told = last[last.find("The program was ended") :]
+        is_told = told.startswith("The program was ended")
+        end = told if is_told else "broken"
+        ends[end] = ends.get(end, 0) + 1
         if not is_told:
             broken.append(reached)
             print(f"mutant {reached} of seed {seed}, status {done.returncode}: {last}", flush=True)
