@@ -9,7 +9,6 @@ const OF_PYTHON: &[&str] = &[
     "_collections_abc.py",
     "_weakrefset.py",
     "abc.py",
-    "annotationlib.py",
     "bisect.py",
     "collections/__init__.py",
     "collections/_defaultdict.py",

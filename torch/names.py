@@ -6,7 +6,7 @@ import textwrap
 
 MODULES = """torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.parallel torch.optim torch.optim.lr_scheduler
 torch.utils torch.utils.data torch.cuda torch.amp torch.cuda.amp torch.autograd torch.backends torch.backends.cudnn
-torch.profiler torch.distributed torch.func torch.linalg torch.utils.checkpoint""".split()
+torch.profiler torch.distributed torch.multiprocessing torch.func torch.linalg torch.utils.checkpoint""".split()
 
 import torch
 

@@ -3,6 +3,8 @@
 //!
 //! A program in Rust has closures for the first, and needs none of the others.
 
+use std::sync::Arc;
+
 use crate::amp::{AutocastOptions, begin_autocast};
 use crate::autograd::Mode;
 use crate::error::Result;
@@ -10,7 +12,9 @@ use crate::events::Trace;
 use crate::gpu::{self, Stream};
 use crate::host_context::HostContext;
 use crate::machine::{Machine, begin_range};
+use crate::nn::Parameter;
 use crate::ops::scaler;
+use crate::parallel::distributed::{Averaging, DistributedDataParallelOptions, RankScope, Ranks};
 use crate::place::{Place, ScriptLine};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
@@ -90,6 +94,90 @@ pub fn update_scale(
     growth_interval: u32,
 ) -> Result<()> {
     scaler::update_scale(scale, growth_tracker, found_inf, [growth, backoff], growth_interval)
+}
+
+/// Frees the workspaces of cuBLAS (`torch._C._cuda_clearCublasWorkspaces`).
+pub fn clear_cublas_workspaces() {
+    Machine::current().cuda().iter().for_each(|cuda| cuda.clear_workspaces());
+}
+
+/// Ranks whose programs the interpreter starts (`torch.multiprocessing`). Clones are the same ranks.
+#[derive(Clone)]
+pub struct Processes(Arc<Ranks>);
+
+impl Processes {
+    /// Makes ranks on the current machine. See [`Ranks::new`].
+    pub fn new(world_size: usize) -> Result<Processes> {
+        Ok(Processes(Arc::new(Ranks::new(world_size)?)))
+    }
+
+    /// Returns the number of ranks.
+    pub fn world_size(&self) -> usize {
+        self.0.world_size()
+    }
+
+    /// Makes this thread, which is new, a rank. Returns when it is its turn.
+    pub fn begin(&self, rank: usize) -> Process {
+        Process(self.0.begin(rank))
+    }
+
+    /// Makes the program that has called [`new`](Self::new) a rank, with its tensors. Returns an error with real GPUs.
+    pub fn join(&self, rank: usize) -> Result<Process> {
+        Ok(Process(self.0.join(rank)?))
+    }
+
+    /// Moves the clock of this thread to the latest of all ranks, after a wait for their end.
+    pub fn wait_for_clocks(&self) {
+        self.0.wait_for_clocks();
+    }
+}
+
+/// A rank's program on this thread. The other ranks run when it waits for them, or ends.
+pub struct Process(RankScope);
+
+impl Process {
+    /// Ends the program. `failure` is the first line of its error.
+    pub fn end(self, failure: Option<String>) {
+        self.0.end(failure);
+    }
+}
+
+/// The gradients of a model whose modules are written in another language, averaged over ranks
+/// (`torch.nn.parallel.DistributedDataParallel`).
+pub struct DistributedModel(Averaging);
+
+impl DistributedModel {
+    /// `parameters` are leaves. See [`DistributedDataParallel::new`](crate::distributed::DistributedDataParallel::new).
+    #[track_caller]
+    pub fn new(
+        parameters: Vec<(String, Tensor)>,
+        buffers: Vec<(String, Tensor)>,
+        options: DistributedDataParallelOptions,
+    ) -> Result<DistributedModel> {
+        let parameters = parameters.into_iter().map(|(name, leaf)| (name, Parameter::of_leaf(leaf)));
+        Ok(DistributedModel(Averaging::new(parameters.collect(), buffers, options)?))
+    }
+
+    /// Switches averaging on or off for the next forward passes. Returns the earlier state.
+    pub fn set_sync(&self, sync: bool) -> bool {
+        self.0.set_sync(sync)
+    }
+
+    /// Returns each bucket's bytes and parameters, in sending order.
+    pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
+        self.0.buckets()
+    }
+
+    /// Begins a forward pass with rank 0's buffers. Returns whether its backward pass averages.
+    #[track_caller]
+    pub fn before_forward(&self, buffers: Vec<Tensor>) -> Result<bool> {
+        self.0.before_forward(|| buffers)
+    }
+
+    /// Ends a forward pass with these results.
+    pub fn after_forward(&self, averages: bool, outputs: &[&Tensor]) -> Result<()> {
+        self.0.after_forward(averages, outputs)
+    }
 }
 
 /// A recording that is started and finished by two calls (`torch.profiler.profile`).

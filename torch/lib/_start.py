@@ -50,6 +50,19 @@ def _spec(name, loader):
 
 sys.meta_path.append(Finder)
 
+import _codecs
+
+
+def _codec(name):
+    """Encodings besides UTF-8."""
+    if name in ("latin1", "latin_1", "iso_8859_1", "iso8859_1", "l1"):
+        return _codecs.latin_1_encode, _codecs.latin_1_decode, None, None
+    if name in ("ascii", "us_ascii"):
+        return _codecs.ascii_encode, _codecs.ascii_decode, None, None
+
+
+_codecs.register(_codec)
+
 import builtins
 
 import io

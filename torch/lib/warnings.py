@@ -24,7 +24,12 @@ def warn(message, category=None, stacklevel=1, source=None, *, skip_file_prefixe
     if _record is not None:
         _record.append(WarningMessage(message, category, file, line))
         return
-    sys.stderr.write(f"{file}:{line}: {category.__name__}: {message}\n")
+    # A program may put another function in its place.
+    sys.modules["warnings"].showwarning(category(message), category, file, line)
+
+
+def showwarning(message, category, filename, lineno, file=None, line=None):
+    (file or sys.stderr).write(f"{filename}:{lineno}: {category.__name__}: {message}\n")
 
 
 def _place():

@@ -208,6 +208,11 @@ mod _cuda {
     }
 
     #[pyfunction]
+    fn clear_cublas_workspaces() {
+        interpreter::clear_cublas_workspaces();
+    }
+
+    #[pyfunction]
     fn mem_get_info(index: Option<usize>, vm: &VirtualMachine) -> Done<(u64, u64)> {
         on(index, cuda::mem_get_info, vm)
     }

@@ -2,12 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::compiler::Mode;
 use rustpython_vm::{AsObject, Interpreter, PyObjectRef, PyResult, Settings, VirtualMachine};
 
-use crate::{cuda, host, math, profiler, python_random, serialize, shared, torch_module, vision};
+use crate::parcel::Parcel;
+use crate::{
+    cuda, distributed, host, math, processes, profiler, python_random, serialize, shared, torch_module,
+    vision,
+};
 
 /// Where a program comes from.
 pub enum Program {
@@ -16,15 +21,28 @@ pub enum Program {
     Prompt,
 }
 
+/// A program and its arguments, for the interpreters that run it.
+pub struct Source {
+    pub name: String,
+    pub text: String,
+    /// The folder of the script, whose other files it may import.
+    folder: PathBuf,
+    arguments: Vec<String>,
+}
+
 thread_local! {
-    static SCRIPT_FOLDER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+    static SOURCE: RefCell<Option<Arc<Source>>> = const { RefCell::new(None) };
     static FOLDER: RefCell<PathBuf> = RefCell::new(std::env::current_dir().unwrap_or_default());
     static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The folder of the script, whose other files it may import.
+/// The program that this thread runs.
+pub fn source() -> Arc<Source> {
+    SOURCE.with_borrow(Option::clone).expect("a program runs")
+}
+
 pub fn script_folder() -> Option<PathBuf> {
-    SCRIPT_FOLDER.with_borrow(Option::clone)
+    SOURCE.with_borrow(|source| source.as_ref().map(|source| source.folder.clone()))
 }
 
 /// `os.getcwd()`
@@ -42,32 +60,56 @@ pub fn next_number() -> u64 {
 
 /// Runs the program on the current machine. Returns its exit status.
 pub fn run(program: &Program, arguments: &[String]) -> u8 {
-    let (name, source) = match program {
+    let (name, text, folder) = match program {
         Program::File(path) => match std::fs::read_to_string(path) {
-            Ok(source) => (path.display().to_string(), source),
+            Ok(text) => {
+                let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+                (path.display().to_string(), text, folder)
+            }
             Err(error) => {
                 eprintln!("{}: {error}", path.display());
                 return 2;
             }
         },
-        Program::Text(text) => ("<string>".to_owned(), text.clone()),
-        Program::Prompt => ("<stdin>".to_owned(), String::new()),
+        Program::Text(text) => ("<string>".to_owned(), text.clone(), PathBuf::new()),
+        Program::Prompt => ("<stdin>".to_owned(), String::new(), PathBuf::new()),
     };
-    if let Program::File(path) = program {
-        SCRIPT_FOLDER.set(Some(path.parent().map_or_else(PathBuf::new, Path::to_path_buf)));
-    } else {
-        SCRIPT_FOLDER.set(Some(PathBuf::new()));
-    }
+    let source = Arc::new(Source { name, text, folder, arguments: arguments.to_vec() });
+    in_interpreter(&source, |vm| {
+        let ended = match program {
+            Program::Prompt => crate::prompt::run(vm),
+            _ => execute(&source, vm),
+        };
+        // Other processes of this program go on until they end.
+        let status = ended_with(ended.and_then(|()| wait_for_processes(vm)), vm);
+        processes::leave((status != 0).then(|| "the program has ended with an error".to_owned()));
+        Ok(status)
+    })
+}
+
+/// Runs another process of the program, on this thread (`lib/_child.py`).
+pub fn run_child(source: &Arc<Source>, parcel: &Parcel) -> u8 {
+    in_interpreter(source, |vm| {
+        vm.import("torch", 0)?; // The parcel may hold tensors.
+        let run = vm.import("_child", 0)?.get_attr("run", vm)?;
+        run.call((parcel.object(vm),), vm)?.try_into_value(vm)
+    })
+}
+
+fn in_interpreter(source: &Arc<Source>, run: impl FnOnce(&VirtualMachine) -> PyResult<u8>) -> u8 {
+    SOURCE.set(Some(source.clone()));
     let mut settings = Settings::default();
     settings.install_signal_handlers = false;
     settings.write_bytecode = false;
-    settings.argv = [name.clone()].into_iter().chain(arguments.iter().cloned()).collect();
+    settings.argv = [source.name.clone()].into_iter().chain(source.arguments.iter().cloned()).collect();
     let builder = Interpreter::builder(settings);
     let modules = [
         torch_module::module_def(&builder.ctx),
         cuda::module_def(&builder.ctx),
+        distributed::module_def(&builder.ctx),
         host::module_def(&builder.ctx),
         math::module_def(&builder.ctx),
+        processes::module_def(&builder.ctx),
         profiler::module_def(&builder.ctx),
         python_random::module_def(&builder.ctx),
         serialize::module_def(&builder.ctx),
@@ -75,12 +117,8 @@ pub fn run(program: &Program, arguments: &[String]) -> u8 {
     ];
     let interpreter = builder.add_native_modules(&modules).add_frozen_modules(library()).build();
     let status = interpreter.enter(|vm| {
-        let ended = begin(vm).and_then(|()| match program {
-            Program::Prompt => crate::prompt::run(vm),
-            _ => execute(&name, &source, vm),
-        });
-        let status = match ended {
-            Ok(()) => 0,
+        let status = match begin(vm).and_then(|()| run(vm)) {
+            Ok(status) => status,
             Err(exception) => report(&exception, vm),
         };
         flush(vm);
@@ -88,6 +126,19 @@ pub fn run(program: &Program, arguments: &[String]) -> u8 {
     });
     shared::clear();
     status
+}
+
+fn ended_with(ended: PyResult<()>, vm: &VirtualMachine) -> u8 {
+    ended.map_or_else(|exception| report(&exception, vm), |()| 0)
+}
+
+/// Waits for the processes that the program has started, if it has started any.
+fn wait_for_processes(vm: &VirtualMachine) -> PyResult<()> {
+    let modules = vm.sys_module.get_attr("modules", vm)?;
+    match modules.get_item("torch.multiprocessing", vm) {
+        Ok(multiprocessing) => multiprocessing.get_attr("_wait_for_all", vm)?.call((), vm).map(drop),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The modules of `lib/` and the chosen files of Python's library, as bytecode.
@@ -100,12 +151,12 @@ fn begin(vm: &VirtualMachine) -> PyResult<()> {
     vm.import("_start", 0).map(drop)
 }
 
-fn execute(name: &str, source: &str, vm: &VirtualMachine) -> PyResult<()> {
+fn execute(source: &Source, vm: &VirtualMachine) -> PyResult<()> {
     let code = vm
-        .compile(source, Mode::Exec, name.to_owned())
-        .map_err(|error| vm.new_syntax_error(&error, Some(source)))?;
+        .compile(&source.text, Mode::Exec, source.name.clone())
+        .map_err(|error| vm.new_syntax_error(&error, Some(&source.text)))?;
     let scope = vm.new_scope_with_main()?;
-    scope.globals.set_item("__file__", vm.ctx.new_str(name).into(), vm)?;
+    scope.globals.set_item("__file__", vm.ctx.new_str(&*source.name).into(), vm)?;
     vm.run_code_obj(code, scope).map(drop)
 }
 
@@ -149,9 +200,18 @@ pub fn flush(vm: &VirtualMachine) {
     }
 }
 
-/// A warning of the machine, as Python prints it.
+/// Passes a warning of the machine to Python's `warnings`.
 pub fn warn(text: &str) {
-    eprintln!("UserWarning: {}", in_python(text));
+    let text = in_python(text);
+    let is_running = SOURCE.with_borrow(Option::is_some);
+    let warned = is_running.then(|| {
+        rustpython_vm::vm::thread::with_current_vm(|vm| {
+            vm.import("warnings", 0)?.get_attr("warn", vm)?.call((text.clone(),), vm).map(drop)
+        })
+    });
+    if !matches!(warned, Some(Ok(()))) {
+        eprintln!("UserWarning: {text}");
+    }
 }
 
 /// A report whose advice is written in Python: `s.wait_stream(t)`, not `s.wait_stream(&t)?`.

@@ -1,5 +1,7 @@
 //! The interface to cuBLAS, cuDNN, NCCL, NVRTC and NVML, and to the race check of a simulated GPU.
 
+use std::sync::Arc;
+
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::conv::{Conv, ConvAlgorithm};
@@ -74,6 +76,10 @@ pub trait Libraries: Driver {
     /// Opens the same devices for another process, with separate streams, memory and clock, if the driver supports it.
     fn fork(&self, _process: others::RankProcess, _clock: Clock) -> Option<Box<dyn Libraries>> {
         None
+    }
+    /// Lets this process take part in collectives with others. Returns whether the driver supports it.
+    fn join(&self, _others: Arc<dyn others::Others>) -> bool {
+        false
     }
     /// Takes part in a collective (`ncclAllReduce` and others), which begins when all processes have reached it.
     fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {

@@ -9,7 +9,7 @@ use crate::base::device::MachineId;
 use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;
-use crate::contract::others::RankProcess;
+use crate::contract::others::{Others, RankProcess};
 use crate::host::thread;
 use crate::host::time::Clock;
 
@@ -20,7 +20,13 @@ impl Cuda {
         let driver = self.driver.fork(process, clock.clone())?;
         let cuda = Cuda::new(driver, machine, clock, self.recorder.clone());
         let interpreter = Mutex::new(lock(&self.interpreter).clone());
-        Some(Arc::new(Cuda { process: Some((number, others)), interpreter, ..cuda }))
+        Some(Arc::new(Cuda { process: Some(number), others: Mutex::new(Some(others)), interpreter, ..cuda }))
+    }
+
+    /// Lets this process take part in collectives with others. Returns whether the driver supports it.
+    pub fn join(&self, others: Arc<dyn Others>) -> bool {
+        *lock(&self.others) = Some(others.clone());
+        self.driver.join(others)
     }
 
     /// Makes the current thread the one that drives the devices.

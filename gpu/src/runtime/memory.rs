@@ -64,13 +64,7 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        let driver = OfDevice { cuda: &self.cuda, device: self.device };
-        // Recorded under the lock, before the memory can be allocated again.
-        let mut allocator = lock(&self.cuda.devices[self.device].allocator);
-        allocator.free(&driver, self.allocation);
-        let waits = allocator.waits(self.allocation);
-        let kind = EventKind::Free { address: self.allocation.pointer.0, waits };
-        self.cuda.note(self.stream, kind, None);
+        self.cuda.free(self.device, self.allocation, self.stream);
     }
 }
 
@@ -160,6 +154,14 @@ impl Cuda {
         Ok(allocation)
     }
 
+    fn free(&self, device: usize, allocation: Allocation, stream: StreamId) {
+        // Recorded under the lock, before the memory can be allocated again.
+        let mut allocator = lock(&self.devices[device].allocator);
+        allocator.free(&OfDevice { cuda: self, device }, allocation);
+        let kind = EventKind::Free { address: allocation.pointer.0, waits: allocator.waits(allocation) };
+        self.note(stream, kind, None);
+    }
+
     pub(super) fn no_memory(
         &self,
         device: usize,
@@ -228,6 +230,14 @@ impl Cuda {
     pub fn workspaces(&self, device: usize) -> Vec<u64> {
         let workspaces = lock(&self.devices[device].workspaces);
         workspaces.iter().map(|(_, allocation)| allocation.pointer.0).collect()
+    }
+
+    /// Frees the cuBLAS workspaces of all devices. The next product on a stream allocates another.
+    pub fn clear_workspaces(&self) {
+        for (device, gpu) in self.devices.iter().enumerate() {
+            let workspaces = std::mem::take(&mut *lock(&gpu.workspaces));
+            workspaces.into_iter().for_each(|(stream, taken)| self.free(device, taken, stream));
+        }
     }
 
     pub fn reset_peak_memory_stats(&self, device: usize) {

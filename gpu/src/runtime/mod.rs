@@ -54,8 +54,9 @@ pub struct Cuda {
     recorder: Arc<Mutex<Recorder>>,
     /// The only thread that may drive simulated devices, because their order of work must not be random. 0 before use.
     thread: AtomicU64,
-    /// The number of the process that owns the devices, and the other processes, if there are several.
-    process: Option<(usize, Arc<dyn Others>)>,
+    /// The number of the process that owns the devices, if it was forked.
+    process: Option<usize>,
+    others: Mutex<Option<Arc<dyn Others>>>,
     build: Option<Build>,
     interpreter: Mutex<Option<Arc<dyn KernelInterpreter>>>,
 }
@@ -98,6 +99,7 @@ impl Cuda {
             recorder,
             thread: AtomicU64::new(0),
             process: None,
+            others: Mutex::default(),
             interpreter: Mutex::default(),
         }
     }
@@ -268,10 +270,9 @@ impl Cuda {
 
     /// Waits for all work that a recording has seen, and fetches its spans.
     pub fn finish_recorded(&self) {
-        let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
             // The first use of a device is slow, so unused ones stay untouched. A failed device has its earlier spans.
-            if lock(&self.recorder).saw(device, process) {
+            if lock(&self.recorder).saw(device, self.process) {
                 let _ = self.driver.synchronize(device);
             }
         }
@@ -287,7 +288,7 @@ impl Cuda {
             return GpuError::Race(Box::new(race));
         }
         if error.name == MEETING
-            && let Some(trouble) = self.process.as_ref().and_then(|(_, others)| others.trouble())
+            && let Some(trouble) = lock(&self.others).as_ref().and_then(|others| others.trouble())
         {
             return GpuError::Meeting(Box::new(trouble));
         }

@@ -139,6 +139,16 @@ impl Simulated {
         lock(&self.state)
     }
 
+    /// Lets other processes keep these devices working while the host is blocked.
+    fn drained_by(&self, others: &dyn others::Others) {
+        let state = Arc::downgrade(&self.state);
+        others.set_drain(Arc::new(move || {
+            if let Some(state) = state.upgrade() {
+                lock(&state).drain();
+            }
+        }));
+    }
+
     /// Begins a call on a device: charges the host for the call, and simulates up to the host's time.
     fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, SimulationState>> {
         let mut state = self.state();
@@ -545,13 +555,14 @@ impl Libraries for Simulated {
         let (room, races, together) =
             (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));
         let forked = Simulated::made(self.options, clock, room, races, (number, first_op, together));
-        let state = Arc::downgrade(&forked.state);
-        others.set_drain(Arc::new(move || {
-            if let Some(state) = state.upgrade() {
-                lock(&state).drain();
-            }
-        }));
+        forked.drained_by(&*others);
         Some(Box::new(forked))
+    }
+
+    fn join(&self, others: Arc<dyn others::Others>) -> bool {
+        self.drained_by(&*others);
+        self.state().together = Together::with(Some(others));
+        true
     }
 
     fn collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {

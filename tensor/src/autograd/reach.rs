@@ -7,8 +7,8 @@ use crate::tensor::Tensor;
 pub(crate) struct Reach(HashSet<*const Leaf>);
 
 impl Reach {
-    /// Collects the leaves that the gradient of `output` reaches.
-    pub(crate) fn of(output: &Tensor) -> Reach {
+    /// Collects the leaves that the gradient of `outputs` reaches.
+    pub(crate) fn of(outputs: &[&Tensor]) -> Reach {
         let (mut leaves, mut seen) = (HashSet::new(), HashSet::new());
         let mut ahead: Vec<Arc<Node>> = Vec::new();
         let mut visit = |history: &History, ahead: &mut Vec<Arc<Node>>| match history {
@@ -16,7 +16,7 @@ impl Reach {
             History::Node(node) if seen.insert(Arc::as_ptr(node)) => ahead.push(node.clone()),
             History::Node(_) | History::None => {}
         };
-        visit(&output.history(), &mut ahead);
+        outputs.iter().for_each(|output| visit(&output.history(), &mut ahead));
         while let Some(node) = ahead.pop() {
             node.edges.iter().for_each(|edge| visit(&edge.to, &mut ahead));
         }

@@ -61,7 +61,7 @@ struct MachineState {
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
     /// The rank, if there are several.
-    member: Option<Member>,
+    member: Mutex<Option<Member>>,
     /// The GPUs of the ranks that this machine has started.
     ranks: Mutex<Vec<Weak<Cuda>>>,
     /// State of other modules, one value per type.
@@ -139,7 +139,7 @@ impl Machine {
         recorder: Arc<Mutex<Recorder>>,
         member: Option<Member>,
     ) -> Machine {
-        let (ranks, kept) = (Mutex::default(), Mutex::default());
+        let (member, ranks, kept) = (Mutex::new(member), Mutex::default(), Mutex::default());
         let seeded = AtomicU64::new(0);
         Machine(Arc::new(MachineState { host, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
@@ -183,8 +183,20 @@ impl Machine {
         self.0.host.id()
     }
 
-    pub(crate) fn member(&self) -> Option<&Member> {
-        self.0.member.as_ref()
+    pub(crate) fn member(&self) -> Option<Member> {
+        lock(&self.0.member).clone()
+    }
+
+    /// Makes this machine a rank, with everything that it has. Returns false with real GPUs.
+    pub(crate) fn join(&self, rank: usize, world: &Arc<World>) -> bool {
+        let member = Member { rank, world: world.clone() };
+        let has_joined = self.cuda().is_none_or(|cuda| cuda.join(Arc::new(member.clone())));
+        *lock(&self.0.member) = Some(member).filter(|_| has_joined);
+        has_joined
+    }
+
+    pub(crate) fn leave(&self) {
+        *lock(&self.0.member) = None;
     }
 
     pub(crate) fn host(&self) -> &Arc<HostContext> {

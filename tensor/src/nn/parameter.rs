@@ -36,6 +36,11 @@ impl Parameter {
         Ok(Parameter(Arc::new(RwLock::new(leaf.owned_by(owner)))))
     }
 
+    /// A parameter whose tensor is this leaf itself.
+    pub(crate) fn of_leaf(leaf: Tensor) -> Parameter {
+        Parameter(Arc::new(RwLock::new(leaf)))
+    }
+
     /// Returns the current tensor.
     pub fn tensor(&self) -> Tensor {
         tensor_in(&self.0)

@@ -156,6 +156,7 @@ class _Handle:
 
 
 _torch.add_method("register_hook", _register_hook)
+_torch.add_method("_grad", property(lambda self: self.grad, lambda self, grad: setattr(self, "grad", grad)))
 
 
 class finfo:
@@ -371,7 +372,9 @@ class _C:
 
     @staticmethod
     def _cuda_clearCublasWorkspaces():
-        raise AttributeError("torch._C has no `_cuda_clearCublasWorkspaces` here: PyTorch has it, this course does not")
+        import _cuda
+
+        _cuda.clear_cublas_workspaces()
 
     @staticmethod
     def _accelerator_setAllocatorSettings(settings):

@@ -249,6 +249,14 @@ NAMES = {
  scatter_object_list send send_object_list set_debug_level set_debug_level_from_env shrink_group split_group 
  supports_complex sys timedelta torch traceback typing utils 
 """,
+    "torch.multiprocessing": """
+ Array AuthenticationError Barrier BoundedSemaphore BufferTooShort Condition ENV_VAR_PARALLEL_START Event JoinableQueue 
+ Lock Manager Pipe Pool Process ProcessContext ProcessError ProcessExitedException ProcessRaisedException Queue RLock 
+ RawArray RawValue Semaphore SimpleQueue SpawnContext TimeoutError Value active_children allow_connection_pickling 
+ cpu_count current_process freeze_support get_all_sharing_strategies get_all_start_methods get_context get_logger 
+ get_sharing_strategy get_start_method init_reductions log_to_stderr multiprocessing parent_process reducer reductions 
+ set_executable set_forkserver_preload set_sharing_strategy set_start_method spawn start_processes sys torch 
+""",
     "torch.func": """
  debug_unwrap functional_call functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize 
  replace_all_batch_norm_modules_ stack_module_state vjp vmap 

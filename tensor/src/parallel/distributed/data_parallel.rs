@@ -82,10 +82,7 @@ impl Default for DistributedDataParallelOptions {
 /// The loss on a rank is the mean over its share. Averaging is exact for the whole batch only if the shares are equal.
 pub struct DistributedDataParallel<M: Module> {
     module: M,
-    group: ProcessGroup,
-    reducer: Arc<Reducer>,
-    broadcast_buffers: bool,
-    sync: AtomicBool,
+    averaging: Averaging,
 }
 
 impl<M: Module> DistributedDataParallel<M> {
@@ -99,40 +96,9 @@ impl<M: Module> DistributedDataParallel<M> {
     ) -> Result<DistributedDataParallel<M>> {
         let (module, options) = module.split();
         let _scope = scope::on_behalf_of(Location::caller());
-        let group = options.process_group.map_or_else(default_group, Ok)?;
-        group.place()?; // Outside the group there are no other ranks to average with.
-        let all = module.named_parameters();
-        let mut types: Vec<&str> =
-            all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
-        sort::by(&mut types, Ord::cmp);
-        types.dedup();
-        if types.len() > 1 {
-            let types = types.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
-            return Err(DistributedError::SeveralDeviceTypes { types }.into());
-        }
-        let (learned, frozen): (Vec<(String, Parameter)>, Vec<_>) =
-            all.into_iter().partition(|(_, parameter)| parameter.requires_grad());
-        if learned.is_empty() {
-            return Err(DistributedError::NothingToTrain.into());
-        }
-        let detached = |(name, parameter): &(String, Parameter)| (name.clone(), parameter.tensor().detach());
         let buffers = module.named_buffers().into_iter().map(|(name, buffer)| (name, buffer.tensor()));
-        let lists = [
-            ("params", learned.iter().map(detached).collect()),
-            ("frozen params", frozen.iter().map(detached).collect()),
-            ("buffers", buffers.collect()),
-        ];
-        check_models(&group, &lists)?;
-        let tensors: Vec<Tensor> =
-            lists.iter().flat_map(|(_, list)| list).map(|(_, tensor)| tensor.clone()).collect();
-        broadcast_together(&group, &tensors)?;
-        let limits = match options.bucket_cap_mb {
-            Some(mebibytes) => vec![(mebibytes * 1048576.0) as usize],
-            None => vec![FIRST_BUCKET, BUCKET],
-        };
-        let reducer = Reducer::new(group.clone(), learned, limits, options.find_unused_parameters)?;
-        let (broadcast_buffers, sync) = (options.broadcast_buffers, AtomicBool::new(true));
-        Ok(DistributedDataParallel { module, group, reducer, broadcast_buffers, sync })
+        let averaging = Averaging::new(module.named_parameters(), buffers.collect(), options)?;
+        Ok(DistributedDataParallel { module, averaging })
     }
 
     /// The older form of [`new`](Self::new) with options.
@@ -153,19 +119,19 @@ impl<M: Module> DistributedDataParallel<M> {
     /// Runs `scope` without averaging (`DistributedDataParallel.no_sync`). Gradients accumulate locally; the first
     /// backward pass of a forward pass outside averages them.
     pub fn no_sync<R>(&self, scope: impl FnOnce() -> R) -> R {
-        struct Restore<'a>(&'a AtomicBool, bool);
+        struct Restore<'a>(&'a Averaging, bool);
         impl Drop for Restore<'_> {
             fn drop(&mut self) {
-                self.0.store(self.1, Ordering::Relaxed);
+                self.0.set_sync(self.1);
             }
         }
-        let _restore = Restore(&self.sync, self.sync.swap(false, Ordering::Relaxed));
+        let _restore = Restore(&self.averaging, self.averaging.set_sync(false));
         scope()
     }
 
     /// Returns each bucket's bytes and parameters, in sending order. Buckets are rebuilt before the second step.
     pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
-        self.reducer.buckets()
+        self.averaging.buckets()
     }
 }
 
@@ -177,30 +143,100 @@ impl<M: Module> Module for DistributedDataParallel<M> {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
-        let averages = is_grad_enabled() && self.sync.load(Ordering::Relaxed);
-        if averages {
-            self.reducer.check()?;
-        }
-        if self.broadcast_buffers {
-            let buffers: Vec<Tensor> = self
-                .module
-                .named_buffers()
-                .iter()
-                .map(|(_, buffer): &(String, Buffer)| buffer.tensor())
-                .collect();
-            broadcast_together(&self.group, &buffers)?;
-        }
+        let averages = self.averaging.before_forward(|| {
+            let buffers = self.module.named_buffers();
+            buffers.iter().map(|(_, buffer): &(String, Buffer)| buffer.tensor()).collect()
+        })?;
         let output = self.module.forward(input)?;
-        if averages {
-            self.reducer.prepare(&output)?;
-        } else {
-            self.reducer.expect_nothing();
-        }
+        self.averaging.after_forward(averages, &[&output])?;
         Ok(output)
     }
 
     fn children(&self) -> Vec<(String, &dyn Module)> {
         vec![("module".to_owned(), &self.module)]
+    }
+}
+
+/// The averaging of a model's gradients over ranks, apart from the model.
+pub struct Averaging {
+    group: ProcessGroup,
+    reducer: Arc<Reducer>,
+    broadcast_buffers: bool,
+    sync: AtomicBool,
+}
+
+impl Averaging {
+    /// See [`DistributedDataParallel::new`].
+    pub fn new(
+        parameters: Vec<(String, Parameter)>,
+        buffers: Vec<(String, Tensor)>,
+        options: DistributedDataParallelOptions,
+    ) -> Result<Averaging> {
+        let group = options.process_group.map_or_else(default_group, Ok)?;
+        group.place()?; // Outside the group there are no other ranks to average with.
+        let mut types: Vec<&str> =
+            parameters.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
+        sort::by(&mut types, Ord::cmp);
+        types.dedup();
+        if types.len() > 1 {
+            let types = types.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
+            return Err(DistributedError::SeveralDeviceTypes { types }.into());
+        }
+        let (learned, frozen): (Vec<(String, Parameter)>, Vec<_>) =
+            parameters.into_iter().partition(|(_, parameter)| parameter.requires_grad());
+        if learned.is_empty() {
+            return Err(DistributedError::NothingToTrain.into());
+        }
+        let detached = |(name, parameter): &(String, Parameter)| (name.clone(), parameter.tensor().detach());
+        let lists = [
+            ("params", learned.iter().map(detached).collect()),
+            ("frozen params", frozen.iter().map(detached).collect()),
+            ("buffers", buffers),
+        ];
+        check_models(&group, &lists)?;
+        let tensors: Vec<Tensor> =
+            lists.iter().flat_map(|(_, list)| list).map(|(_, tensor)| tensor.clone()).collect();
+        broadcast_together(&group, &tensors)?;
+        let limits = match options.bucket_cap_mb {
+            Some(mebibytes) => vec![(mebibytes * 1048576.0) as usize],
+            None => vec![FIRST_BUCKET, BUCKET],
+        };
+        let reducer = Reducer::new(group.clone(), learned, limits, options.find_unused_parameters)?;
+        let (broadcast_buffers, sync) = (options.broadcast_buffers, AtomicBool::new(true));
+        Ok(Averaging { group, reducer, broadcast_buffers, sync })
+    }
+
+    /// Switches averaging on or off for the next forward passes. Returns the earlier state.
+    pub fn set_sync(&self, sync: bool) -> bool {
+        self.sync.swap(sync, Ordering::Relaxed)
+    }
+
+    /// See [`DistributedDataParallel::buckets`].
+    pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
+        self.reducer.buckets()
+    }
+
+    /// Begins a forward pass with rank 0's buffers. Returns whether its backward pass averages.
+    pub fn before_forward(&self, buffers: impl FnOnce() -> Vec<Tensor>) -> Result<bool> {
+        let averages = is_grad_enabled() && self.sync.load(Ordering::Relaxed);
+        if averages {
+            self.reducer.check()?;
+        }
+        if self.broadcast_buffers {
+            broadcast_together(&self.group, &buffers())?;
+        }
+        Ok(averages)
+    }
+
+    /// Ends a forward pass with these results.
+    pub fn after_forward(&self, averages: bool, outputs: &[&Tensor]) -> Result<()> {
+        match averages {
+            true => self.reducer.prepare(outputs),
+            false => {
+                self.reducer.expect_nothing();
+                Ok(())
+            }
+        }
     }
 }
 

@@ -95,7 +95,7 @@ pub fn init_process_group<'a>(backend: impl AndOptions<&'a str, InitOptions>) ->
 /// Not generic, so that it is compiled once.
 fn init(backend: &str, options: InitOptions) -> Result<()> {
     let backend = Backend::named(backend)?;
-    let member = Machine::current().member().cloned().ok_or(DistributedError::NoRank)?;
+    let member = Machine::current().member().ok_or(DistributedError::NoRank)?;
     let groups = groups();
     let mut groups = lock(&groups.0);
     if !groups.is_empty() {

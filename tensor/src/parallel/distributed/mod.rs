@@ -38,11 +38,13 @@ pub use collectives::{
     CollectiveOptions, all_gather, all_gather_into_tensor, all_reduce, barrier, broadcast, collective_time,
     irecv, isend, recv, reduce_scatter, reduce_scatter_tensor, send,
 };
+pub(crate) use data_parallel::Averaging;
 pub use data_parallel::{DistributedDataParallel, DistributedDataParallelOptions};
 pub use group::{
     Backend, InitOptions, ProcessGroup, destroy_process_group, get_rank, get_world_size, init_process_group,
     is_initialized, new_group,
 };
+pub(crate) use ranks::RankScope;
 pub use ranks::{Ranks, spawn};
 pub use todevice_gpu::base::error::meeting::{Ended, MeetingError, Mismatch, Stuck, Timeout, Wait};
 pub use work::Work;

@@ -7,7 +7,7 @@ use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::{Ended, World};
-use crate::thread::{CurrentDevice, FullContext, Part};
+use crate::thread::{CurrentDevice, FullContext, Part, Restore, TensorContext, ThreadContext};
 
 /// Runs `program` on `world_size` ranks and returns the results in rank order (`torch.multiprocessing.spawn`, or
 /// `torchrun --nproc-per-node`). [`Ranks`] runs a program in phases.
@@ -173,12 +173,40 @@ impl Ranks {
         } else {
             ranks.for_each(|rank| one(rank, FullContext::of_new_process()));
         }
-        let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
-        HostContext::lane().sleep_until(latest); // The parent waits for all ranks.
+        self.wait_for_clocks();
         let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         first_cause(failed).map_or(Ok(()), |(rank, cause)| {
             Err(Error::Rank(Box::new(RankError { rank, of: self.ranks.len(), cause })))
         })
+    }
+
+    /// Begins a rank on this thread, when it is its turn.
+    pub(crate) fn begin(&self, rank: usize) -> RankScope {
+        let RankMachine { machine, .. } = &self.ranks[rank];
+        self.world.begin(rank);
+        let process = FullContext::of_new_process().enter();
+        let entered = machine.context().enter();
+        if let Some(cuda) = machine.cuda() {
+            cuda.drive();
+        }
+        CurrentDevice(0).set();
+        RankScope { world: self.world.clone(), rank, entered: Some((entered, process)) }
+    }
+
+    /// Makes the current machine a rank when it is its turn, with everything that it has, instead of the one that was
+    /// made for it. Returns an error with real GPUs.
+    pub(crate) fn join(&self, rank: usize) -> Result<RankScope> {
+        self.world.begin(rank);
+        match self.parent.join(rank, &self.world) {
+            true => Ok(RankScope { world: self.world.clone(), rank, entered: None }),
+            false => Err(DistributedError::RealGpus.into()),
+        }
+    }
+
+    /// Moves this thread's clock to the latest of all ranks, as a wait for them does.
+    pub(crate) fn wait_for_clocks(&self) {
+        let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
+        HostContext::lane().sleep_until(latest);
     }
 
     fn run_one(
@@ -212,6 +240,27 @@ impl Ranks {
                 (Ended::Panicked(message), Err(error))
             }
         }
+    }
+}
+
+/// A thread that is a rank.
+pub(crate) struct RankScope {
+    world: Arc<World>,
+    rank: usize,
+    entered: Option<(Entered, Entered)>,
+}
+
+type Entered = (Restore<ThreadContext>, Restore<TensorContext>);
+
+impl RankScope {
+    /// Ends the rank's program. `failure` is the first line of its error.
+    pub(crate) fn end(self, failure: Option<String>) {
+        let RankScope { world, rank, entered } = self;
+        if entered.is_none() {
+            Machine::current().leave();
+        }
+        drop(entered);
+        world.rank_ended(rank, failure.map_or(Ended::Returned, Ended::Failed));
     }
 }
 

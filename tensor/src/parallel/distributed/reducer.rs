@@ -130,10 +130,10 @@ impl Reducer {
         Ok(())
     }
 
-    /// After a forward pass: prepares for backward from `output`.
-    pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
+    /// After a forward pass: prepares for backward from `outputs`.
+    pub(super) fn prepare(&self, outputs: &[&Tensor]) -> Result<()> {
         let mut state = self.state();
-        let reach = self.find_unused.then(|| Reach::of(output));
+        let reach = self.find_unused.then(|| Reach::of(outputs));
         let is_unused = |index: &usize| {
             reach.as_ref().is_some_and(|reach| !reach.has(&self.parameters[*index].1.tensor()))
         };

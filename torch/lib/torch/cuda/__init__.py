@@ -159,11 +159,18 @@ def max_memory_reserved(device=None):
     return _cuda.max_memory_reserved(_index(device, True))
 
 
+def _needs_gpu(name):
+    if not is_available():
+        raise RuntimeError(f"invalid argument to {name}")
+
+
 def reset_peak_memory_stats(device=None):
+    _needs_gpu("reset_peak_memory_stats")
     _cuda.reset_peak_memory_stats(_index(device, True))
 
 
 def reset_accumulated_memory_stats(device=None):
+    _needs_gpu("reset_accumulated_memory_stats")
     _cuda.reset_accumulated_memory_stats(_index(device, True))
 
 

@@ -1,36 +1,41 @@
-"""`torch.distributed`: this program is one process."""
+"""`torch.distributed`: ranks, process groups and collectives."""
+
+from _distributed import ProcessGroup, Work
 
 from .._missing import module_getattr
+from .collectives import (
+    ReduceOp, all_gather, all_gather_into_tensor, all_reduce, all_to_all, all_to_all_single, barrier, broadcast, gather, irecv,
+    isend, monitored_barrier, recv, reduce, reduce_scatter, reduce_scatter_tensor, scatter, send, P2POp, batch_isend_irecv,
+)
+from .groups import (
+    GroupMember, destroy_process_group, get_backend, get_global_rank, get_group_rank, get_process_group_ranks, get_rank,
+    get_world_size, group, init_process_group, is_initialized, new_group,
+)
+from .objects import all_gather_object, broadcast_object_list, gather_object, scatter_object_list
 
 
 def is_available():
     return True
 
 
-def is_initialized():
+def is_nccl_available():
+    return True
+
+
+def is_gloo_available():
+    return True
+
+
+def is_mpi_available():
     return False
 
 
-def _not_here():
-    raise NotImplementedError(
-        "torch.distributed needs several processes, and a program in Python is one here: "
-        "PyTorch has it, this course shows it in Rust (cargo run --bin lab-10)"
-    )
+def is_ucc_available():
+    return False
 
 
-def init_process_group(*args, **kwargs):
-    _not_here()
-
-
-def get_rank(group=None):
-    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-
-
-get_world_size = get_rank
-
-
-def destroy_process_group(group=None):
-    pass
+def is_torchelastic_launched():
+    return False
 
 
 __getattr__ = module_getattr("torch.distributed", globals())

@@ -3,8 +3,9 @@
 import _torch
 from _torch import cat
 
-from .._missing import module_getattr
-from .module import Module
+from ..._missing import module_getattr
+from ..module import Module
+from .distributed import DistributedDataParallel
 
 
 def scatter(inputs, target_gpus, dim=0):
@@ -61,11 +62,6 @@ def _torch_cuda():
     from torch import cuda
 
     return cuda
-
-
-class DistributedDataParallel(Module):
-    def __init__(self, module, *args, **kwargs):
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 
 __getattr__ = module_getattr("torch.nn.parallel", globals())
