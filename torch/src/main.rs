@@ -10,6 +10,7 @@ mod cuda;
 mod device;
 mod dtype;
 mod fault;
+mod float;
 mod generator;
 mod guard;
 mod host;
