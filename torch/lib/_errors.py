@@ -39,12 +39,23 @@ def _one(error):
     if isinstance(error, SyntaxError):
         yield from _syntax(error)
         return
-    text = str(error)
+    text = _of_missing_name(str(error)) if isinstance(error, ImportError) else str(error)
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     yield f"{name}: {text}\n" if text else f"{name}\n"
     for note in getattr(error, "__notes__", ()):
         yield f"{note}\n"
+
+
+def _of_missing_name(text):
+    """The text of an ImportError. It says whether PyTorch has the name."""
+    parts = text.split("'")
+    if text.startswith("cannot import name '") and len(parts) > 3 and parts[3].split(".")[0] == "torch":
+        from torch._missing import missing
+
+        module = sys.modules.get(parts[3])
+        return f"cannot import name '{parts[1]}' from '{parts[3]}': {missing(parts[3], parts[1], dir(module) if module else ())}"
+    return text
 
 
 def _frames(traceback):

@@ -18,10 +18,10 @@ class Finder:
     def find_spec(name, path=None, target=None):
         if name.startswith("_"):
             return None
-        found = _host.module_source(name) if "." not in name else None
-        if found is not None:
-            return _spec(name, Loader(*found))
         top = name.split(".")[0]
+        found = _host.module_source(name) if top not in HERE else None
+        if found is not None:
+            return _spec(name, *found)
         if top in HERE:
             return None
         raise ModuleNotFoundError(
@@ -42,10 +42,10 @@ class Loader:
         exec(compile(self.source, self.path, "exec"), module.__dict__)
 
 
-def _spec(name, loader):
+def _spec(name, source, path, is_package):
     import _frozen_importlib
 
-    return _frozen_importlib.ModuleSpec(name, loader, origin=loader.path)
+    return _frozen_importlib.ModuleSpec(name, Loader(source, path), origin=path, is_package=is_package)
 
 
 sys.meta_path.append(Finder)

@@ -41,14 +41,18 @@ mod _host {
         todevice::monitor::host().cpu_time.map_or(0.0, |time| time.as_secs_f64())
     }
 
-    /// The source of a module beside the script, and its path.
+    /// The source of a module or a package beside the script, its path, and whether it is a package.
     #[pyfunction]
-    fn module_source(name: String) -> Option<(String, String)> {
-        if !name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
+    fn module_source(name: String) -> Option<(String, String, bool)> {
+        if !name.chars().all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '.') {
             return None;
         }
-        let path = run::script_folder()?.join(format!("{name}.py"));
-        Some((std::fs::read_to_string(&path).ok()?, path.display().to_string()))
+        let module = run::script_folder()?.join(name.replace('.', "/"));
+        [(module.join("__init__.py"), true), (module.with_extension("py"), false)].into_iter().find_map(
+            |(path, is_package)| {
+                Some((std::fs::read_to_string(&path).ok()?, path.display().to_string(), is_package))
+            },
+        )
     }
 
     #[pyfunction]

@@ -11,6 +11,7 @@ mod device;
 mod distributed;
 mod dtype;
 mod fault;
+mod float;
 mod generator;
 mod guard;
 mod host;

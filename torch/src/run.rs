@@ -148,6 +148,7 @@ fn library() -> impl IntoIterator<Item = (&'static str, rustpython_vm::frozen::F
 
 /// What has to be done before any program: `lib/_start.py`.
 fn begin(vm: &VirtualMachine) -> PyResult<()> {
+    crate::float::install(vm);
     vm.import("_start", 0).map(drop)
 }
 

@@ -13,6 +13,7 @@ use todevice::Error;
 thread_local! {
     static CLASSES: RefCell<HashMap<String, PyObjectRef>> = RefCell::default();
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
+    static NAMES: RefCell<HashMap<String, &'static str>> = RefCell::default();
     static RAISED: RefCell<HashMap<u64, PyBaseExceptionRef>> = RefCell::default();
 }
 
@@ -36,6 +37,13 @@ pub fn clear() {
     CLASSES.take();
     CALLBACKS.take();
     RAISED.take();
+}
+
+/// The name of a node, which lives as long as the process. There are few.
+pub fn interned(name: String) -> &'static str {
+    NAMES.with_borrow_mut(|names| {
+        *names.entry(name).or_insert_with_key(|name| Box::leak(name.clone().into_boxed_str()))
+    })
 }
 
 /// A function of Python, by its number. It is forgotten with this handle.

@@ -203,9 +203,8 @@ mod _torch {
                 .collect();
             let (backward, count) = (Callback::new(backward), inputs.len());
             let given = output.get();
-            // A name for each class of the program: there are few.
             let recorded = interpreter::record(
-                Box::leak(name.into_boxed_str()),
+                shared::interned(name),
                 &inputs.iter().collect::<Vec<_>>(),
                 given.clone(),
                 move |grad| callback::tensors_of(&backward, grad, count),

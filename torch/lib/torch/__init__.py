@@ -20,11 +20,22 @@ from ._core import (
     memory_format, meshgrid, nan, no_grad, pi, preserve_format, result_type, return_types, seed, set_default_dtype,
     set_float32_matmul_precision, set_grad_enabled, strided, typename, use_deterministic_algorithms, version,
 )
+from ._functions import (
+    addcdiv, addcmul, addmm, baddbmm, bincount, cumprod, diag, diag_embed, einsum, fmod, inner, logaddexp, median, multinomial,
+    prod, roll, trace,
+)
+from ._elementwise import FUNCTIONS as _FUNCTIONS
+from ._legacy import (
+    BoolTensor, ByteTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor, LongTensor,
+)
 from ._missing import module_getattr as _module_getattr
 from . import autograd, cuda, nn, optim, utils, amp, backends, distributed, func, multiprocessing, profiler
 from .amp import autocast
 from .serialization import load, save
+from . import _core
 
+globals().update(_FUNCTIONS)
+_core.share_functions(globals(), nn.functional)
 cuda.OutOfMemoryError = OutOfMemoryError
 
 __getattr__ = _module_getattr("torch", globals())

@@ -98,7 +98,7 @@ def _return_type(name):
 
 
 return_types = type(sys)("torch.return_types")
-for _name in ("max", "min", "sort", "topk"):
+for _name in ("max", "min", "sort", "topk", "median"):
     setattr(return_types, _name, _return_type(_name))
     _torch.register(_name, getattr(return_types, _name))
 
@@ -381,3 +381,14 @@ class _C:
         import _cuda
 
         _cuda.set_allocator_settings(settings)
+
+
+def share_functions(names, functional):
+    """Names of `torch.nn.functional` that `torch` has, too."""
+    for name in (
+        "celu celu_ selu prelu threshold hardshrink conv1d conv_transpose2d group_norm max_pool1d avg_pool1d "
+        "adaptive_avg_pool1d pixel_shuffle rms_norm cosine_similarity pairwise_distance margin_ranking_loss "
+        "hinge_embedding_loss cosine_embedding_loss triplet_margin_loss conv2d max_pool2d layer_norm"
+    ).split():
+        if hasattr(functional, name):
+            names.setdefault(name, getattr(functional, name))

@@ -110,6 +110,7 @@ table! {
     Both "floor_divide(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| integers::floor_divide(&x, other))? };
     Both "remainder(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| integers::remainder(&x, other))? };
     Both "pow(Tensor input, Operand exponent)" => |a| { let x = a.t(0); a.operand(1, |exponent| integers::pow(&x, exponent))? };
+    Function "pow(Scalar self, Tensor exponent)" => |a| integers::pow_of_number(a.scalar(0), &a.t(1))?;
     Both "maximum(Tensor input, Tensor other)" => |a| a.t(0).maximum(&a.t(1))?;
     Both "minimum(Tensor input, Tensor other)" => |a| a.t(0).minimum(&a.t(1))?;
     Both "bitwise_and(Tensor input, Operand other)" => |a| { let x = a.t(0); a.operand(1, |other| integers::and(&x, other))? };

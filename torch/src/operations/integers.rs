@@ -132,14 +132,22 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
             }
         }
         Operand::Tensor(exponent)
-            if exponent.numel() == 1 && exponent.ndim() == 0 && !exponent.requires_grad() =>
+            if x.dtype().is_floating_point() || exponent.dtype().is_floating_point() =>
         {
-            Ok(x.pow(exponent.item()?)?)
+            Ok(x.pow_tensor(exponent)?)
         }
         Operand::Tensor(exponent) => on_host("a power whose exponent is a tensor", x, exponent, |a, b| {
             u32::try_from(b).map_or(0, |b| a.wrapping_pow(b))
         }),
     }
+}
+
+/// `2 ** x`
+pub fn pow_of_number(base: Scalar, exponent: &Tensor) -> Result<Tensor> {
+    if exponent.dtype().is_floating_point() || matches!(base, Scalar::Float(_)) {
+        return Ok(Tensor::pow_of_number(base, exponent)?);
+    }
+    pow(&Tensor::full(&[], (base, exponent.device()))?, Operand::Tensor(exponent))
 }
 
 /// A power of integers, by squares.

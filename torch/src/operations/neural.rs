@@ -121,6 +121,19 @@ fn adaptive_avg_pool2d(a: &Arguments) -> Result<Tensor> {
     }
 }
 
+/// An activation, which writes to its input if argument `i` is true. Its gradient needs the old values: it gets a copy.
+fn perhaps_in_place(
+    a: &Arguments,
+    i: usize,
+    of: impl Fn(&Tensor) -> todevice::Result<Tensor>,
+) -> Result<Tensor> {
+    let x = a.t(0);
+    match a.bool(i) {
+        true => Ok(x.copy_(&of(&x.copy()?)?)?),
+        false => Ok(of(&x)?),
+    }
+}
+
 fn classes(
     a: &Arguments,
     weight: usize,
@@ -143,12 +156,11 @@ table! {
     Functional "tanh(Tensor input)" => |a| a.t(0).tanh()?;
     Functional "sigmoid(Tensor input)" => |a| a.t(0).sigmoid()?;
     Functional "gelu(Tensor input, *, str approximate='none')" => |a| gelu(&a.t(0), a.str(1))?;
-    Functional "silu(Tensor input, bool inplace=False)" => |a| { let y = a.t(0).silu()?; if a.bool(1) { a.t(0).copy_(&y)? } else { y } };
-    Functional "leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=False)" => |a| { let y = a.t(0).leaky_relu(a.float(1))?; if a.bool(2) { a.t(0).copy_(&y)? } else { y } };
+    Functional "silu(Tensor input, bool inplace=False)" => |a| perhaps_in_place(a, 1, |x| x.silu())?;
+    Functional "leaky_relu(Tensor input, float negative_slope=0.01, bool inplace=False)" => |a| perhaps_in_place(a, 2, |x| x.leaky_relu(a.float(1)))?;
     Functional "softplus(Tensor input, float beta=1, float threshold=20)" => |a| a.t(0).softplus(a.float(1), a.float(2))?;
     Functional "dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False)" => |a| {
-        let y = a.t(0).dropout(a.float(1), a.bool(2))?;
-        if a.bool(3) && a.bool(2) { a.t(0).copy_(&y)? } else { y }
+        perhaps_in_place(a, if a.bool(2) { 3 } else { 2 }, |x| x.dropout(a.float(1), a.bool(2)))?
     };
     Functional "embedding(Tensor input, Tensor weight, int? padding_idx=None)" => |a| a.t(0).embedding(&a.t(1), a.opt_int(2))?;
     Functional "max_pool2d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)" => |a| max_pool2d(a)?;

@@ -111,11 +111,7 @@ impl AsNumber for PyTensor {
                     integers::remainder(&as_tensor(number, x)?, Operand::Tensor(x))
                 })
             }),
-            power: Some(|a, b, _, vm| {
-                binary(a, b, vm, integers::pow, |number, x| {
-                    integers::pow(&as_tensor(number, x)?, Operand::Tensor(x))
-                })
-            }),
+            power: Some(|a, b, _, vm| binary(a, b, vm, integers::pow, integers::pow_of_number)),
             matrix_multiply: Some(|a, b, vm| {
                 let (Some(a), Some(b)) = (a.downcast_ref::<PyTensor>(), b.downcast_ref::<PyTensor>()) else {
                     return Ok(vm.ctx.not_implemented());

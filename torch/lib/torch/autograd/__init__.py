@@ -3,7 +3,9 @@
 import _torch
 
 from .._missing import module_getattr
-from . import graph, profiler
+from . import graph, profiler, variable
+from .gradcheck import gradcheck
+from .variable import Variable
 
 
 class DeviceType:

@@ -95,7 +95,7 @@ def can_device_access_peer(device, peer_device):
 
 
 def is_bf16_supported(including_emulation=True):
-    return _cuda.is_bf16_supported(including_emulation)
+    return is_available() and _cuda.is_bf16_supported(including_emulation)
 
 
 def is_initialized():
