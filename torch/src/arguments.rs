@@ -166,13 +166,10 @@ impl<'a> Arguments<'a> {
         self.opt_scalar(i).map(Scalar::to_i64)
     }
 
-    /// A number that must not be negative.
-    pub fn count(&self, i: usize) -> Result<usize> {
+    /// A number that must not be negative, or the error with this text.
+    pub fn count(&self, i: usize, refused: impl FnOnce(i64) -> String) -> Result<usize> {
         let value = self.int(i);
-        usize::try_from(value).map_err(|_| {
-            let (function, name) = (self.signature.name, self.signature.parameters[i].name);
-            raise("RuntimeError", format!("{function}(): {name} must be non-negative, but got {value}"))
-        })
+        usize::try_from(value).map_err(|_| raise("RuntimeError", refused(value)))
     }
 
     pub fn float(&self, i: usize) -> f64 {
@@ -263,7 +260,16 @@ impl<'a> Arguments<'a> {
     /// Applies the last of the `**options` to a new tensor: `pin_memory` and `requires_grad`.
     pub fn finish(&self, tensor: Tensor, i: usize) -> Result<Tensor> {
         let tensor = if self.bool(i + 3) { tensor.pin_memory()? } else { tensor };
-        Ok(if self.bool(i + 4) { tensor.requires_grad_(true)? } else { tensor })
+        if !self.bool(i + 4) {
+            return Ok(tensor);
+        }
+        match tensor.dtype().is_floating_point() {
+            true => Ok(tensor.requires_grad_(true)?),
+            false => Err(raise(
+                "RuntimeError",
+                "Only Tensors of floating point and complex dtype can require gradients",
+            )),
+        }
     }
 }
 

@@ -113,6 +113,9 @@ table! {
     Function "scalar_tensor(Scalar s, **options)" => |a| full(a, &[], a.scalar(0), 1)?;
     Function "arange(Scalar end, **options)" => |a| a.finish(arange(a, Scalar::Int(0), a.scalar(0), Scalar::Int(1), 1)?, 1)?;
     Function "arange(Scalar start, Scalar end, Scalar step=1, **options)" => |a| a.finish(arange(a, a.scalar(0), a.scalar(1), a.scalar(2), 3)?, 3)?;
-    Function "linspace(float start, float end, int steps, **options)" => |a| a.finish(Tensor::linspace(a.float(0), a.float(1), (a.count(2)?, a.options(3)))?, 3)?;
-    Function "eye(int n, **options)" => |a| a.finish(Tensor::eye((a.count(0)?, a.options(1)))?, 1)?;
+    Function "linspace(float start, float end, int steps, **options)" => |a| {
+        let steps = a.count(2, |_| "number of steps must be non-negative".to_owned())?;
+        a.finish(Tensor::linspace(a.float(0), a.float(1), (steps, a.options(3)))?, 3)?
+    };
+    Function "eye(int n, **options)" => |a| a.finish(Tensor::eye((a.count(0, |n| format!("n must be greater or equal to 0, got {n}"))?, a.options(1)))?, 1)?;
 }

@@ -71,7 +71,7 @@ fn conv2d(a: &Arguments) -> Result<Tensor> {
         stride: pair(a, 3, Pair::Both(1))?,
         padding,
         dilation: pair(a, 5, Pair::Both(1))?,
-        groups: a.count(6)?,
+        groups: a.count(6, |_| "non-positive groups is not supported".to_owned())?,
         ..Default::default()
     };
     let bias = a.opt_t(2);

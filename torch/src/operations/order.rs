@@ -83,7 +83,7 @@ table! {
     Both "sort(Tensor input, int dim=-1, bool descending=False)" => |a| sorted(a, "sort", a.bool(2), None, a.int(1))?;
     Both "argsort(Tensor input, int dim=-1, bool descending=False)" => |a| order(&a.t(0), a.int(1), a.bool(2), None, "argsort")?;
     Both "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True)" => |a| {
-        let count = a.count(1)?;
+        let count = a.count(1, |_| "selected index k out of range".to_owned())?;
         sorted(a, "topk", a.bool(3), Some(count), a.int(2))?
     };
     Both "unique(Tensor input, bool sorted=True)" => |a| unique(&a.t(0))?;

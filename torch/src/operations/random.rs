@@ -35,7 +35,7 @@ table! {
         => |a| randint(a, a.int(0), a.int(1), 2)?;
     Function "randperm(int n, *, Generator? generator=None, dtype? dtype=None, layout? layout=None, Device? device=None, bool pin_memory=False, bool requires_grad=False)"
         => |a| {
-            let n = a.count(0)?;
+            let n = a.count(0, |n| format!("Trying to create tensor with negative dimension {n}: [{n}]"))?;
             let order = match a.generator(1) {
                 Some(generator) => Tensor::randperm((n, generator))?,
                 None => Tensor::randperm(n)?,

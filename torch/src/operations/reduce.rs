@@ -37,7 +37,11 @@ fn deviation(
     of: fn(&Tensor, &[i64], usize, bool) -> todevice::Result<Tensor>,
 ) -> Result<Tensor> {
     let x = a.t(0);
-    let correction = if a.is_none(2) { 1 } else { a.count(2)? };
+    let correction = if a.is_none(2) {
+        1
+    } else {
+        a.count(2, |correction| format!("the course has no negative correction, but got {correction}"))?
+    };
     Ok(of(&x, &dims(a, 1, &x), correction, a.bool(3))?)
 }
 

@@ -4,7 +4,7 @@ use todevice::{DType, Tensor};
 
 use super::table;
 use crate::arguments::Arguments;
-use crate::fault::Result;
+use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 use crate::value::Value;
 
@@ -37,8 +37,19 @@ fn scatter(a: &Arguments) -> Result<Tensor> {
 
 fn one_hot(a: &Arguments) -> Result<Tensor> {
     let x = a.t(0);
+    let wrong = |text: &str| Err(raise("RuntimeError", text));
+    if x.dtype() != DType::I64 {
+        return wrong("one_hot is only applicable to index tensor of type LongTensor.");
+    }
+    let largest = match (x.numel(), a.int(1)) {
+        (0, -1) => return wrong("Can not infer total number of classes from empty tensor."),
+        (0, _) => -1,
+        _ if x.min()?.item()? < 0.0 => return wrong("Class values must be non-negative."),
+        _ => x.max()?.item()? as i64,
+    };
     let classes = match a.int(1) {
-        -1 => x.max()?.item()? as i64 + 1,
+        -1 => largest + 1,
+        classes if classes <= largest => return wrong("Class values must be smaller than num_classes."),
         classes => classes,
     };
     let range = Tensor::arange(0i64, classes, (1i64, x.device()))?;

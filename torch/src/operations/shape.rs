@@ -156,6 +156,20 @@ fn clone(x: &Tensor, memory_format: MemoryFormat) -> Result<Tensor> {
     Ok(x.to(ToOptions { copy: true, memory_format, ..Default::default() })?)
 }
 
+fn narrow(a: &Arguments) -> Result<Tensor> {
+    let (x, dim) = (a.t(0), a.int(1));
+    let length = a.count(3, |_| "narrow(): length must be non-negative.".to_owned())?;
+    let size = x.sizes()[dim_of(&x, dim)?] as i64;
+    // A start below 0 counts from the end.
+    let start = a.int(2);
+    let start = usize::try_from(if start < 0 { start + size } else { start }).map_err(|_| {
+        let text =
+            format!("start out of range (expected to be in range of [-{size}, {size}], but got {start})");
+        raise("IndexError", text)
+    })?;
+    Ok(x.narrow(dim, start, length)?)
+}
+
 table! {
     Method "view(Tensor input, dtype dtype)" => |a| view_as(&a.t(0), a.dtype(1).unwrap_or(DType::F32))?;
     Method "view(Tensor input, int[] size)" => |a| a.t(0).view(a.ints(1))?;
@@ -190,11 +204,21 @@ table! {
     Function "concatenate(Tensor[] tensors, int dim=0)" => |a| Tensor::cat(&a.tensors(0), a.int(1))?;
     Both "t(Tensor input)" => |a| a.t(0).t()?;
     Both "select(Tensor input, int dim, int index)" => |a| a.t(0).select(a.int(1), a.int(2))?;
-    Both "narrow(Tensor input, int dim, int start, int length)" => |a| a.t(0).narrow(a.int(1), a.count(2)?, a.count(3)?)?;
-    Method "unfold(Tensor input, int dimension, int size, int step)" => |a| a.t(0).unfold(a.int(1), a.count(2)?, a.count(3)?)?;
-    Both "split(Tensor input, int split_size, int dim=0)" => |a| a.t(0).split(a.count(1)?, a.int(2))?;
+    Both "narrow(Tensor input, int dim, int start, int length)" => |a| narrow(a)?;
+    Method "unfold(Tensor input, int dimension, int size, int step)" => |a| {
+        let size = a.count(2, |size| format!("size is {size} but must be >= 0"))?;
+        let step = a.count(3, |step| format!("step is {step} but must be > 0"))?;
+        a.t(0).unfold(a.int(1), size, step)?
+    };
+    Both "split(Tensor input, int split_size, int dim=0)" => |a| {
+        let size = a.count(1, |size| format!("split expects split_size be non-negative, but got split_size={size}"))?;
+        a.t(0).split(size, a.int(2))?
+    };
     Both "split(Tensor input, int[] split_size, int dim=0)" => |a| split(a)?;
-    Both "chunk(Tensor input, int chunks, int dim=0)" => |a| a.t(0).chunk(a.count(1)?, a.int(2))?;
+    Both "chunk(Tensor input, int chunks, int dim=0)" => |a| {
+        let chunks = a.count(1, |chunks| format!("chunk expects `chunks` to be greater than 0, got: {chunks}"))?;
+        a.t(0).chunk(chunks, a.int(2))?
+    };
     Both "unbind(Tensor input, int dim=0)" => |a| Value::Tuple(a.t(0).unbind(a.int(1))?);
     Both "tril(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), false)?;
     Both "triu(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), true)?;

@@ -304,6 +304,10 @@ impl PyTensor {
 
     #[pygetset(setter)]
     fn set_requires_grad(&self, value: bool, vm: &VirtualMachine) -> PyResult<()> {
+        if value && !self.get().dtype().is_floating_point() {
+            let text = "only Tensors of floating point and complex dtype can require gradients";
+            return Err(vm.new_runtime_error(text.to_owned()));
+        }
         in_python(vm, || Ok(self.get().requires_grad_(value).map(drop)?))
     }
 

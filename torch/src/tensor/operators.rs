@@ -197,6 +197,9 @@ impl AsNumber for PyTensor {
 fn number(x: &PyObject, vm: &VirtualMachine, of: fn(Arg) -> Result<Arg>) -> PyResult {
     in_python(vm, || {
         let Some(tensor) = x.downcast_ref::<PyTensor>() else { return Ok(vm.ctx.not_implemented()) };
+        if tensor.get().numel() != 1 {
+            return Err(raise("ValueError", "only one element tensors can be converted to Python scalars"));
+        }
         let arg = of(crate::arguments::of_element(&tensor.get())?)?;
         Ok(crate::value::Value::from(arg).into_object(vm)?)
     })

@@ -9,6 +9,9 @@ use crate::error::{Refusal, tensor_type};
 pub enum IndexError {
     #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
     OutOfBounds { index: i64, dim: usize, size: usize },
+    /// An element of the index of `gather` or `scatter`.
+    #[error("index {index} is out of bounds for dimension {dim} with size {size}")]
+    ElementOutOfBounds { index: i64, dim: usize, size: usize },
     #[error("index out of range in self")]
     OutOfRange { index: i64, size: usize },
     #[error("INDICES element is out of DATA bounds, id={index} axis_dim={size}")]

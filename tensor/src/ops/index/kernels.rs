@@ -151,7 +151,8 @@ fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let dim = args.ints[0] as usize;
     let size = x.layout.sizes()[dim];
-    let positions = positions(index.elements(), size, |index| IndexError::OutOfBounds { index, dim, size })?;
+    let out_of_bounds = |index| IndexError::ElementOutOfBounds { index, dim, size };
+    let positions = positions(index.elements(), size, out_of_bounds)?;
     let (values, out) = (x.elements::<T>(), args.outputs[0].elements::<T>());
     let (x_sizes, index_sizes) = (x.layout.sizes(), index.layout.sizes());
     visit_gathered(x_sizes, index_sizes, dim, &positions, |from, to| out[to] = values[from]);
@@ -168,7 +169,8 @@ fn scatter_add_twin<T: Memory<Math: Number>>(args: Args<'_, '_>) -> TwinResult {
     let dim = args.ints[0] as usize;
     let sizes = target.layout.sizes();
     let size = sizes[dim];
-    let positions = positions(index.elements(), size, |index| IndexError::OutOfBounds { index, dim, size })?;
+    let out_of_bounds = |index| IndexError::ElementOutOfBounds { index, dim, size };
+    let positions = positions(index.elements(), size, out_of_bounds)?;
     let (values, target) = (source.elements::<T>(), target.elements::<T>());
     visit_gathered(sizes, index.layout.sizes(), dim, &positions, |to, from| {
         accumulate(&mut target[to], values[from]);

@@ -52,6 +52,7 @@ impl Refusal for LossError {
         match self {
             LossError::Input | LossError::Batch { .. } | LossError::OneTarget { .. } => "ValueError",
             LossError::SmoothingOfNllLoss => "TypeError",
+            LossError::TargetOutOfBounds { .. } => "IndexError",
             _ => "RuntimeError",
         }
     }

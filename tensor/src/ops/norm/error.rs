@@ -39,4 +39,11 @@ pub enum NormError {
 
 todevice_gpu::debug_is_message!(NormError);
 
-impl Refusal for NormError {}
+impl Refusal for NormError {
+    fn kind(&self) -> &'static str {
+        match self {
+            NormError::BatchNormBatch { .. } => "ValueError",
+            _ => "RuntimeError",
+        }
+    }
+}

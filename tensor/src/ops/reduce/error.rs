@@ -20,4 +20,12 @@ pub enum ReduceError {
 
 todevice_gpu::debug_is_message!(ReduceError);
 
-impl Refusal for ReduceError {}
+impl Refusal for ReduceError {
+    fn kind(&self) -> &'static str {
+        match self {
+            ReduceError::Empty { operation } if operation.starts_with("arg") => "IndexError",
+            ReduceError::EmptyDim { .. } => "IndexError",
+            _ => "RuntimeError",
+        }
+    }
+}

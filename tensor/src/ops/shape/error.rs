@@ -67,6 +67,7 @@ impl Refusal for ShapeError {
     fn kind(&self) -> &'static str {
         match self {
             ShapeError::SelectOutOfRange { .. } | ShapeError::NarrowStart { .. } => "IndexError",
+            ShapeError::EmptyCat => "ValueError",
             _ => "RuntimeError",
         }
     }

@@ -12,6 +12,8 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if device_type not in ("cuda", "cpu"):
+            _torch.device(device_type)  # Refuses a name that is not PyTorch's.
         self._args = (device_type, dtype, bool(enabled), cache_enabled)
         self._guards = []
 
