@@ -40,11 +40,27 @@ def _one(error):
         yield from _syntax(error)
         return
     text = str(error)
+    if isinstance(error, ImportError):
+        text = _of_import(text)
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     yield f"{name}: {text}\n" if text else f"{name}\n"
     for note in getattr(error, "__notes__", ()):
         yield f"{note}\n"
+
+
+def _of_import(text):
+    """`from torch import x` also says whether PyTorch has it."""
+    parts = text.split("'")
+    if not text.startswith("cannot import name ") or len(parts) < 4:
+        return text
+    try:
+        getattr(sys.modules[parts[3]], parts[1])
+    except AttributeError as reason:
+        return f"cannot import name '{parts[1]}' from '{parts[3]}': {reason}"
+    except KeyError:
+        pass
+    return text
 
 
 def _frames(traceback):
@@ -81,4 +97,5 @@ def _syntax(error):
         yield f"    {stripped}\n"
         if error.offset:
             yield "    " + " " * max(error.offset - 1 - (len(text) - len(stripped)), 0) + "^\n"
-    yield f"{type(error).__name__}: {error.msg}\n"
+    text = {"unexpected indentation": "unexpected indent"}.get(error.msg, error.msg)
+    yield f"{type(error).__name__}: {text}\n"

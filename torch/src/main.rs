@@ -14,6 +14,7 @@ mod fault;
 mod generator;
 mod guard;
 mod host;
+mod interrupt;
 mod limits;
 mod math;
 mod operations;
