@@ -3,14 +3,17 @@
 
 use std::io::{Write, stdout};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use rustpython_vm::VirtualMachine;
 use rustpython_vm::signal::{UserSignalReceiver, user_signal_channel};
+use rustpython_vm::{PyResult, VirtualMachine};
 
 /// Whether the prompt waits for a line.
 static IS_READING: AtomicBool = AtomicBool::new(false);
 /// Whether Ctrl-C has discarded the lines of a statement.
 static IS_DISCARDED: AtomicBool = AtomicBool::new(false);
+static IS_PENDING: AtomicBool = AtomicBool::new(false);
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
 
 /// Lets Ctrl-C interrupt the program of an interpreter that gets this channel.
@@ -21,13 +24,27 @@ pub fn in_interpreter() -> UserSignalReceiver {
             IS_DISCARDED.store(true, Ordering::Relaxed);
             print!("\nKeyboardInterrupt\n>>> ");
             let _ = stdout().flush();
-        } else {
-            let _ = sender.send(Box::new(|vm: &VirtualMachine| {
-                Err(vm.new_exception_empty(vm.ctx.exceptions.keyboard_interrupt.to_owned()))
-            }));
+            return;
+        }
+        IS_PENDING.store(true, Ordering::Relaxed);
+        // The interpreter of another process may have taken the first notice.
+        for _ in 0..40 {
+            let _ = sender.send(Box::new(raise_pending));
+            thread::sleep(Duration::from_millis(50));
+            if !IS_PENDING.load(Ordering::Relaxed) {
+                break;
+            }
         }
     });
     receiver
+}
+
+/// Raises the KeyboardInterrupt of a press that has not been noticed.
+pub fn raise_pending(vm: &VirtualMachine) -> PyResult<()> {
+    match IS_PENDING.swap(false, Ordering::Relaxed) {
+        true => Err(vm.new_exception_empty(vm.ctx.exceptions.keyboard_interrupt.to_owned())),
+        false => Ok(()),
+    }
 }
 
 /// Reads a line at the prompt. Returns whether Ctrl-C has discarded the lines before it.

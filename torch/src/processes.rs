@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustpython_vm::{PyResult, VirtualMachine};
 use todevice::interpreter::{Process, Processes};
 
+use crate::interrupt;
 use crate::parcel::Parcel;
 use crate::run;
 
@@ -92,7 +93,9 @@ fn wait<T, R>(
         if left.is_zero() {
             return Ok(None);
         }
-        vm.check_signals()?;
+        if !is_child() {
+            interrupt::raise_pending(vm)?;
+        }
         state = changed.wait_timeout(state, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
     }
 }
