@@ -31,10 +31,18 @@ pub fn python(flags: &[String]) -> Result<(), Stop> {
     if !build.success() {
         return Err(Stop { message: String::new(), exit_code: build.code().unwrap_or(1) as u8 });
     }
-    let status = Command::new(target.join("debug/torch-python"))
-        .args(flags)
-        .status()
-        .map_err(|error| failed(format!("torch-python: {error}")))?;
+    run(Command::new(target.join("debug/torch-python")).args(flags))
+}
+
+/// The interpreter takes this process's place, so that Ctrl-C is its own.
+#[cfg(unix)]
+fn run(program: &mut Command) -> Result<(), Stop> {
+    Err(failed(format!("torch-python: {}", std::os::unix::process::CommandExt::exec(program))))
+}
+
+#[cfg(not(unix))]
+fn run(program: &mut Command) -> Result<(), Stop> {
+    let status = program.status().map_err(|error| failed(format!("torch-python: {error}")))?;
     match status.success() {
         true => Ok(()),
         false => Err(Stop { message: String::new(), exit_code: status.code().unwrap_or(1) as u8 }),

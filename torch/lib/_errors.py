@@ -39,7 +39,9 @@ def _one(error):
     if isinstance(error, SyntaxError):
         yield from _syntax(error)
         return
-    text = _of_missing_name(str(error)) if isinstance(error, ImportError) else str(error)
+    text = str(error)
+    if isinstance(error, ImportError):
+        text = _of_import(text)
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
     yield f"{name}: {text}\n" if text else f"{name}\n"
@@ -47,14 +49,17 @@ def _one(error):
         yield f"{note}\n"
 
 
-def _of_missing_name(text):
-    """The text of an ImportError. It says whether PyTorch has the name."""
+def _of_import(text):
+    """`from torch import x` also says whether PyTorch has it."""
     parts = text.split("'")
-    if text.startswith("cannot import name '") and len(parts) > 3 and parts[3].split(".")[0] == "torch":
-        from torch._missing import missing
-
-        module = sys.modules.get(parts[3])
-        return f"cannot import name '{parts[1]}' from '{parts[3]}': {missing(parts[3], parts[1], dir(module) if module else ())}"
+    if not text.startswith("cannot import name ") or len(parts) < 4:
+        return text
+    try:
+        getattr(sys.modules[parts[3]], parts[1])
+    except AttributeError as reason:
+        return f"cannot import name '{parts[1]}' from '{parts[3]}': {reason}"
+    except KeyError:
+        pass
     return text
 
 
@@ -92,4 +97,5 @@ def _syntax(error):
         yield f"    {stripped}\n"
         if error.offset:
             yield "    " + " " * max(error.offset - 1 - (len(text) - len(stripped)), 0) + "^\n"
-    yield f"{type(error).__name__}: {error.msg}\n"
+    text = {"unexpected indentation": "unexpected indent"}.get(error.msg, error.msg)
+    yield f"{type(error).__name__}: {text}\n"

@@ -65,6 +65,32 @@ _codecs.register(_codec)
 
 import builtins
 
+
+class _Quitter:
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"Use {self._name}() or Ctrl-D to leave the prompt."
+
+    def __call__(self, code=None):
+        raise SystemExit(code)
+
+
+class _Help:
+    def __repr__(self):
+        return "help(x) prints the description of x. PyTorch's pages: https://docs.pytorch.org"
+
+    def __call__(self, *objects):
+        if not objects:
+            print(repr(self))
+        for obj in objects:
+            name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
+            print(f"{name}: {getattr(obj, '__doc__', None) or 'there is no description here'}")
+
+
+builtins.exit, builtins.quit, builtins.help = _Quitter("exit"), _Quitter("quit"), _Help()
+
 import io
 
 builtins.open = io.open

@@ -6,10 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command_line::CommandLine;
+use crate::interrupt;
 use crate::run::Program;
 
 /// Deep recursion of a program in Python is a RecursionError long before this is full.
 const STACK: usize = 512 << 20;
+
+/// The exit status after Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
 
 /// Runs the interpreter on a thread whose stack is large.
 pub fn with_a_large_stack(run: impl FnOnce() -> u8 + Send + 'static) -> u8 {
@@ -65,28 +69,39 @@ pub fn in_a_child(line: &CommandLine) -> u8 {
     };
     let errors = child.stderr.take().map(|errors| thread::spawn(move || pass_on(BufReader::new(errors))));
     let deadline = line.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let mut was_late = false;
+    interrupt::in_parent();
+    let mut stopped = None;
+    // When Ctrl-C was pressed, as far as the interpreter may not have noticed.
+    let (mut pressed, mut seen) = (Vec::new(), 0);
     let status = loop {
-        match (child.try_wait(), deadline) {
-            (Ok(Some(status)), _) => break Some(status),
-            (Ok(None), Some(deadline)) if Instant::now() >= deadline => {
-                was_late = true;
-                let _ = child.kill();
-                break child.wait().ok();
+        let now = Instant::now();
+        if seen < interrupt::presses() {
+            seen = interrupt::presses();
+            pressed.push(now);
+            pressed.retain(|press| now - *press < Duration::from_secs(3));
+        }
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Err(_) => break None,
+            Ok(None) if deadline.is_some_and(|deadline| now >= deadline) => {
+                stopped = Some((format!("after {} seconds", line.seconds.unwrap_or(0)), 124));
             }
-            (Ok(None), Some(_)) => thread::sleep(Duration::from_millis(5)),
-            (Ok(None), None) => break child.wait().ok(),
-            (Err(_), _) => break None,
+            Ok(None) if pressed.len() >= 3 => stopped = Some(("by Ctrl-C".to_owned(), INTERRUPTED)),
+            Ok(None) => thread::sleep(Duration::from_millis(5)),
+        }
+        if stopped.is_some() {
+            let _ = child.kill();
+            break child.wait().ok();
         }
     };
     let reason = errors.and_then(|errors| errors.join().ok()).flatten();
-    match status {
-        Some(status) if was_late => {
-            eprintln!("The program was ended after {} seconds.", line.seconds.unwrap_or(0));
-            status.code().map_or(124, |_| 124)
+    match (stopped, status) {
+        (Some((how, status)), _) => {
+            eprintln!("The program was ended {how}.");
+            status
         }
-        Some(status) => ended(status, reason, line),
-        None => 2,
+        (None, Some(status)) => ended(status, reason, line),
+        (None, None) => 2,
     }
 }
 

@@ -15,6 +15,7 @@ mod float;
 mod generator;
 mod guard;
 mod host;
+mod interrupt;
 mod limits;
 mod math;
 mod operations;

@@ -11,12 +11,17 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustpython_vm::{PyResult, VirtualMachine};
 use todevice::interpreter::{Process, Processes};
 
+use crate::interrupt;
 use crate::parcel::Parcel;
 use crate::run;
 
 pub(crate) use _processes::module_def;
+
+/// The time between two looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Of a child's thread. A RecursionError comes long before this is full.
 const STACK: usize = 256 << 20;
@@ -58,6 +63,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether this thread is a child of the program.
+pub fn is_child() -> bool {
+    IN_CHILD.with_borrow(Option::is_some)
+}
+
 /// Ends this thread's rank, so that the others can run.
 pub fn leave(failure: Option<String>) {
     if let Some(rank) = RANK.take() {
@@ -65,24 +75,28 @@ pub fn leave(failure: Option<String>) {
     }
 }
 
-/// Waits until `done` has an answer, or for so many seconds.
+/// Waits until `done` has an answer, or for so many seconds. Ctrl-C ends it.
 fn wait<T, R>(
     (mutex, changed): (&Mutex<T>, &Condvar),
     seconds: Option<f64>,
     mut done: impl FnMut(&mut T) -> Option<R>,
-) -> Option<R> {
+    vm: &VirtualMachine,
+) -> PyResult<Option<R>> {
     let deadline =
         seconds.and_then(|seconds| Instant::now().checked_add(Duration::try_from_secs_f64(seconds).ok()?));
     let mut state = lock(mutex);
     loop {
         if let Some(answer) = done(&mut state) {
-            return Some(answer);
+            return Ok(Some(answer));
         }
-        let left = match deadline {
-            Some(deadline) => deadline.checked_duration_since(Instant::now())?,
-            None => Duration::from_secs(3600),
-        };
-        state = changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Ok(None);
+        }
+        if !is_child() {
+            interrupt::raise_pending(vm)?;
+        }
+        state = changed.wait_timeout(state, left.min(LOOK)).unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
@@ -114,7 +128,7 @@ impl Batch {
 
 #[rustpython_vm::pymodule]
 mod _processes {
-    use rustpython_vm::{PyObjectRef, PyPayload, PyResult, VirtualMachine, pyclass};
+    use rustpython_vm::{PyObjectRef, PyPayload, pyclass};
 
     use super::*;
     use crate::fault::raise;
@@ -168,18 +182,20 @@ mod _processes {
             slot: usize,
             seconds: Option<f64>,
             vm: &VirtualMachine,
-        ) -> Option<(u8, Option<String>, usize)> {
+        ) -> PyResult<Option<(u8, Option<String>, usize)>> {
             run::flush(vm);
-            let end = wait((&self.0.ends, &self.0.changed), seconds, |ends| ends.get(&slot).cloned())?;
-            self.0.ranks.wait_for_clocks();
-            Some((end.status, end.failure, end.order))
+            let end = wait((&self.0.ends, &self.0.changed), seconds, |ends| ends.get(&slot).cloned(), vm)?;
+            Ok(end.map(|end| {
+                self.0.ranks.wait_for_clocks();
+                (end.status, end.failure, end.order)
+            }))
         }
     }
 
     /// Whether this interpreter is that of a child.
     #[pyfunction]
     fn is_child() -> bool {
-        IN_CHILD.with_borrow(Option::is_some)
+        super::is_child()
     }
 
     #[pyfunction]
@@ -228,10 +244,10 @@ mod _processes {
 
     /// A tuple of the first item, or None if none has come after so many seconds.
     #[pyfunction]
-    fn get(number: u64, seconds: Option<f64>, vm: &VirtualMachine) -> Option<PyObjectRef> {
+    fn get(number: u64, seconds: Option<f64>, vm: &VirtualMachine) -> PyResult<Option<PyObjectRef>> {
         let queue = queue(number);
-        let item = wait((&queue.items, &queue.changed), seconds, VecDeque::pop_front)?;
-        Some(vm.ctx.new_tuple(vec![item.object(vm)]).into())
+        let item = wait((&queue.items, &queue.changed), seconds, VecDeque::pop_front, vm)?;
+        Ok(item.map(|item| vm.ctx.new_tuple(vec![item.object(vm)]).into()))
     }
 
     #[pyfunction]

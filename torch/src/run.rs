@@ -10,8 +10,8 @@ use rustpython_vm::{AsObject, Interpreter, PyObjectRef, PyResult, Settings, Virt
 
 use crate::parcel::Parcel;
 use crate::{
-    cuda, distributed, host, math, processes, profiler, python_random, serialize, shared, torch_module,
-    vision,
+    cuda, distributed, host, interrupt, limits, math, processes, profiler, python_random, serialize, shared,
+    torch_module, vision,
 };
 
 /// Where a program comes from.
@@ -115,7 +115,12 @@ fn in_interpreter(source: &Arc<Source>, run: impl FnOnce(&VirtualMachine) -> PyR
         serialize::module_def(&builder.ctx),
         vision::module_def(&builder.ctx),
     ];
-    let interpreter = builder.add_native_modules(&modules).add_frozen_modules(library()).build();
+    let mut builder = builder.add_native_modules(&modules).add_frozen_modules(library());
+    if !processes::is_child() {
+        let interrupts = interrupt::in_interpreter();
+        builder = builder.init_hook(move |vm| vm.set_user_signal_channel(interrupts));
+    }
+    let interpreter = builder.build();
     let status = interpreter.enter(|vm| {
         let status = match begin(vm).and_then(|()| run(vm)) {
             Ok(status) => status,
@@ -166,6 +171,16 @@ pub fn report(exception: &PyBaseExceptionRef, vm: &VirtualMachine) -> u8 {
     flush(vm);
     if exception.fast_isinstance(vm.ctx.exceptions.system_exit) {
         return exit_status(exception, vm);
+    }
+    if exception.fast_isinstance(vm.ctx.exceptions.keyboard_interrupt) {
+        let place = crate::place::of_traceback(exception);
+        let text =
+            format!("KeyboardInterrupt{}\n", place.map(|place| format!(" at {place}")).unwrap_or_default());
+        let written =
+            vm.sys_module.get_attr("stderr", vm).and_then(|to| vm.call_method(&to, "write", (text,)));
+        drop(written);
+        flush(vm);
+        return limits::INTERRUPTED;
     }
     let printed = vm.import("_errors", 0).and_then(|errors| {
         let print = errors.get_attr("print_exception", vm)?;

@@ -214,3 +214,101 @@ fn a_program_may_end_itself() {
     assert_eq!(run("none", &[], "raise SystemExit").status.code(), Some(0));
     assert_eq!(run("none", &[], "import sys; sys.exit(3)").status.code(), Some(3));
 }
+
+#[test]
+fn an_import_of_a_missing_name_says_that_pytorch_has_it() {
+    let error =
+        "ImportError: cannot import name 'LSTM_' from 'torch.nn': module 'torch.nn' has no attribute 'LSTM_'";
+    assert_eq!(exception("from torch.nn import LSTM_"), error);
+    let error = "cannot import name 'compile' from 'torch': torch has no `compile` here: PyTorch has it";
+    assert!(exception("from torch import compile").contains(error));
+}
+
+#[test]
+fn a_tensor_of_a_failed_gpu_is_not_printed() {
+    let program =
+        "import torch\nx = torch.ones(3, device='cuda')[torch.tensor([5], device='cuda')]\nprint(x)\n";
+    assert!(
+        exception(program).contains("CUDA error: device-side assert triggered"),
+        "{}",
+        exception(program)
+    );
+}
+
+/// What is typed at the prompt, and what it prints.
+fn at_the_prompt(typed: &str) -> (String, String) {
+    use std::io::Write;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_torch-python"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the interpreter starts");
+    child.stdin.take().expect("it is piped").write_all(typed.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    (String::from_utf8_lossy(&output.stdout).into_owned(), stderr(&output))
+}
+
+#[test]
+fn the_prompt_runs_a_statement_when_it_is_complete() {
+    let typed = [
+        "import torch",
+        "(1 +",
+        "2)",
+        "for i in range(2):",
+        "    print(i)",
+        "",
+        "s = \"\"\"a",
+        "b\"\"\"",
+        "s",
+        "x = [1,  # (",
+        "2]",
+        "x",
+        "print(\"(\")",
+        "@torch.no_grad()",
+        "def f():",
+        "    return torch.is_grad_enabled()",
+        "",
+        "f()",
+        "exit",
+        "_",
+    ];
+    let (printed, errors) = at_the_prompt(&typed.join("\n"));
+    assert_eq!(errors, "");
+    let expected = "3\n0\n1\n'a\\nb'\n[1, 2]\n(\nFalse\nUse exit() or Ctrl-D to leave the prompt.\n";
+    assert!(printed.starts_with(expected), "{printed}");
+}
+
+/// So that a report tells them apart.
+#[test]
+fn the_prompt_numbers_its_lines_through() {
+    let (_, errors) = at_the_prompt("import torch\nx = torch.ones(2)\n\nx + x.cuda()\n  x\nx = 1\n");
+    for part in ["File \"<stdin>\", line 4", "made at <stdin>:2", "IndentationError: unexpected indent"] {
+        assert!(errors.contains(part), "{part}: {errors}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_program_in_one_line() {
+    let program = "import torch\nprint('begun', flush=True)\nwhile True:\n    torch.ones(3, device='cuda')\n";
+    let child = Command::new(env!("CARGO_BIN_EXE_torch-python"))
+        .args(["-c", program])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the interpreter starts");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    // A terminal sends it to both processes.
+    let pids = Command::new("sh")
+        .args(["-c", &format!("pgrep -P {0}; echo {0}", child.id())])
+        .output()
+        .expect("pgrep");
+    for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
+        Command::new("kill").args(["-INT", pid]).status().expect("kill");
+    }
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("KeyboardInterrupt at <string>:"), "{}", stderr(&output));
+    assert_eq!(stderr(&output).lines().count(), 1);
+}

@@ -129,9 +129,16 @@ impl Constructor for PyTensor {
     }
 }
 
+/// The text of a tensor whose GPU has failed. Python gets the error instead.
+const UNREADABLE: &str = "<values cannot be read: ";
+
 impl Representable for PyTensor {
-    fn repr_str(zelf: &Py<Self>, _: &VirtualMachine) -> PyResult<String> {
-        Ok(zelf.get().to_string())
+    fn repr_str(zelf: &Py<Self>, vm: &VirtualMachine) -> PyResult<String> {
+        let (tensor, text) = (zelf.get(), zelf.get().to_string());
+        if text.contains(UNREADABLE) {
+            in_python(vm, || Ok(tensor.detach().cpu().map(drop)?))?;
+        }
+        Ok(text)
     }
 }
 
