@@ -4,6 +4,7 @@
 
 use todevice::{DType, Operand, Scalar, Tensor};
 
+use super::{with_node, without_gradient};
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 
@@ -103,11 +104,15 @@ pub fn floor_divide(x: &Tensor, other: Operand) -> Result<Tensor> {
     let (dtype, other) = operands("div_floor", x, other)?;
     match by_element(x, &other, dtype, floored)? {
         Some(result) => Ok(result),
-        None => Ok(x.to(DType::F64)?.div(&other.to(DType::F64)?)?.floor()?.to(dtype)?),
+        None => {
+            let quotient = x.to(DType::F64)?.div(&other.to(DType::F64)?)?.floor()?.to(dtype)?;
+            without_gradient("aten::floor_divide", &[x, &other], &quotient)
+        }
     }
 }
 
 pub fn remainder(x: &Tensor, other: Operand) -> Result<Tensor> {
+    let node = if matches!(other, Operand::Scalar(_)) { "RemainderBackward0" } else { "RemainderBackward1" };
     let (dtype, other) = operands("remainder", x, other)?;
     match by_element(x, &other, dtype, modulo)? {
         Some(result) => Ok(result),
@@ -115,9 +120,15 @@ pub fn remainder(x: &Tensor, other: Operand) -> Result<Tensor> {
         None if dtype == DType::F64 => Err(not_here("% of float64 on a GPU or with a gradient")),
         None => {
             let (x, other) = (x.to(DType::F64)?, other.to(DType::F64)?);
-            Ok(x.sub(&x.div(&other)?.floor()?.mul(&other)?)?.to(dtype)?)
+            with_node(node, &x.sub(&x.div(&other)?.floor()?.mul(&other)?)?.to(dtype)?)
         }
     }
+}
+
+/// `2.5 % x`
+pub fn remainder_of_number(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    let number = Tensor::full(&[], (number, x.device()))?;
+    without_gradient("aten::remainder", &[x], &remainder(&number, Operand::Tensor(x))?)
 }
 
 pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
@@ -128,6 +139,9 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
             }
             match exponent {
                 Scalar::Int(exponent) if is_int(x.dtype()) => whole_power(x, exponent),
+                Scalar::Int(exponent) if x.dtype() == DType::Bool => {
+                    whole_power(&x.to(DType::I64)?, exponent)
+                }
                 exponent => Ok(x.pow(exponent.to_f64())?),
             }
         }
@@ -135,6 +149,9 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
             if x.dtype().is_floating_point() || exponent.dtype().is_floating_point() =>
         {
             Ok(x.pow_tensor(exponent)?)
+        }
+        Operand::Tensor(exponent) if x.dtype() == DType::Bool && exponent.dtype() == DType::Bool => {
+            Err(raise("NotImplementedError", "\"pow\" not implemented for 'Bool'"))
         }
         Operand::Tensor(exponent) => on_host("a power whose exponent is a tensor", x, exponent, |a, b| {
             u32::try_from(b).map_or(0, |b| a.wrapping_pow(b))
