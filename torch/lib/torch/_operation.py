@@ -70,6 +70,8 @@ def fp32(*tensors):
 
 def expect_floats(name, x):
     """PyTorch's error of a kernel that takes no integers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name.split('_')[0]}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
     if not x.is_floating_point():
         raise NotImplementedError(f'"{name}" not implemented for \'{kind_of(x)}\'')
 

@@ -151,7 +151,7 @@ table! {
         let (x, dim) = (a.t(0), a.int(1));
         let most = x.amax(&[dim], true)?.detach();
         let sum = x.sub(&most)?.exp()?.sum_dims(&[dim], true)?.log()?.add(&most)?;
-        if a.bool(2) { sum } else { sum.squeeze(dim)? }
+        with_node("LogsumexpBackward0", &if a.bool(2) { sum } else { sum.squeeze(dim)? })?
     };
     Both "count_nonzero(Tensor input)" => |a| a.t(0).ne(0i64)?.sum()?;
     Both "matmul(Tensor input, Tensor other)" => |a| a.t(0).matmul(&a.t(1))?;

@@ -154,7 +154,9 @@ def glu(input, dim=-1):
 def prelu(input, weight):
     if input.dtype != weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {kind_of(input)} and {kind_of(weight)}")
-    if weight.numel() > 1 and input.dim() > 1:
+    if input.dim() == 0:
+        weight = weight.view(())
+    elif weight.numel() > 1 and input.dim() > 1:
         sizes = [1] * input.dim()
         sizes[1] = weight.numel()
         weight = weight.view(sizes)
