@@ -152,6 +152,8 @@ def glu(input, dim=-1):
 
 
 def prelu(input, weight):
+    if not isinstance(input, _torch.Tensor):
+        raise TypeError(f"prelu(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if input.dtype != weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {kind_of(input)} and {kind_of(weight)}")
     if input.dim() == 0:
