@@ -22,6 +22,7 @@ pub use crate::thread::Guard;
 use crate::thread::Part;
 
 pub use crate::autograd::foreign::{on_gradient, record_foreign as record, saved_tensors_hooks};
+pub use crate::dtype::result_type;
 pub use crate::optim::{adam_step, sgd_step};
 
 /// Attributes all work to a line of a script, unless it is part of the work of another line.

@@ -364,7 +364,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
 
 /// The effect of editing the first input, the second input and the result afterwards: `x` breaks backward, `.` does
 /// not.
-const SAVED: [(&str, OfTwo, &str); 50] = [
+const SAVED: [(&str, OfTwo, &str); 51] = [
     ("neg", |a, _| a.neg(), "..."),
     ("abs", |a, _| a.abs(), "x.."),
     ("sign", |a, _| a.sign(), "..."),
@@ -381,6 +381,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
     ("tanh", |a, _| a.tanh(), "..x"),
     ("sigmoid", |a, _| a.sigmoid(), "..x"),
     ("pow", |a, _| a.pow(3.0), "x.."),
+    ("pow_tensor", |a, b| a.pow_tensor(b), "xx."),
     ("a + 1", |a, _| a.add(1.0), "..."),
     ("a * 3", |a, _| a.mul(3.0), "..."),
     ("a / 3", |a, _| a.div(3.0), "..."),
@@ -1310,12 +1311,19 @@ fn a_graph_made_on_several_threads_is_walked_in_order() {
 fn gradients_at_corners_are_pytorchs() {
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;
-    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 26] = [
+    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 28] = [
         ("relu", |x| x.relu(), &[0.0, -0.0, NAN], &[0.0, 0.0, 1.0]),
         ("abs", |x| x.abs(), &[0.0, -1.0, 2.0], &[0.0, -1.0, 1.0]),
         ("pow 0", |x| x.pow(0.0), &[0.0, 1.0], &[0.0, 0.0]),
         ("pow 1", |x| x.pow(1.0), &[0.0, 1.0], &[1.0, 1.0]),
         ("pow 2", |x| x.pow(2.0), &[0.0, 1.0], &[0.0, 2.0]),
+        (
+            "pow of tensors",
+            |x| x.pow_tensor(&Tensor::new([0.0f32, 2.0, 0.5])?),
+            &[0.0, 3.0, 0.0],
+            &[0.0, 6.0, INF],
+        ),
+        ("exponent", |x| Tensor::new([0.0f32, 0.0, 1.0])?.pow_tensor(x), &[2.0, 0.0, 2.0], &[0.0, 0.0, 0.0]),
         ("sqrt", |x| x.sqrt(), &[0.0, 4.0], &[INF, 0.25]),
         ("clamp", |x| x.clamp(0.0, 1.0), &[0.0, 1.0, -0.5, 1.5], &[1.0, 1.0, 0.0, 0.0]),
         ("clamp crossed", |x| x.clamp(3.0, 2.0), &[5.0], &[0.0]),

@@ -61,6 +61,9 @@ fn unary() -> Vec<Case> {
             cases.push(case(format!("pow {exponent} {sizes:?}"), &[sizes], pow).on(Domain::Positive));
         }
     }
+    let powers = |x: &[Tensor]| x[0].pow_tensor(&x[1]);
+    cases.push(case("pow_tensor", &[&[3, 4], &[4]], powers).on(Domain::Positive));
+    cases.push(case("pow_of_number", &[&[7]], |x| Tensor::pow_of_number(1.7, &x[0])));
     cases.push(case("pow 3 of negatives", &[&[7]], |x| x[0].pow(3.0)));
     cases
 }

@@ -3,6 +3,7 @@
 PYTHON has PyTorch. Prints the programs whose output differs, and the number of those that are refused by name here.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -35,17 +36,34 @@ def first_difference(expected, printed):
     return ("same", "", "") if len(expected) == len(printed) else ("differs", "(length)", "(length)")
 
 
+# PyTorch takes seconds to start, so one process runs all programs.
+RUN_ALL = """
+import contextlib, io, json, sys
+results = []
+for path in sys.argv[1:]:
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile(open(path).read(), path, "exec"), {"__name__": "__main__"})
+        results.append([0, out.getvalue(), ""])
+    except Exception as error:
+        results.append([1, out.getvalue(), repr(error)])
+print(json.dumps(results))
+"""
+
+
 def main():
     python, here, first, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     counts = {"same": 0, "near": 0, "refused": 0, "differs": 0, "broken": 0}
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, first + count):
-            path = Path(folder) / f"{seed}.py"
+        paths = [Path(folder) / f"{seed}.py" for seed in range(first, first + count)]
+        for seed, path in enumerate(paths, first):
             path.write_text(Program(seed).text())
-            status, expected, error = output([python, "-W", "ignore", str(path)])
+        results = json.loads(output([python, "-W", "ignore", "-c", RUN_ALL, *map(str, paths)])[1])
+        for seed, path, (status, expected, error) in zip(range(first, first + count), paths, results):
             if status:
                 counts["broken"] += 1
-                print(seed, "PyTorch:", error.strip().splitlines()[-1])
+                print(seed, "PyTorch:", error)
                 continue
             status, printed, error = output([here, "--gpu", "none", str(path)])
             last = (error.strip().splitlines() or [""])[-1]

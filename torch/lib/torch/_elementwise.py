@@ -5,7 +5,7 @@ import math
 import _torch
 from _torch import float32, float64, where
 
-from ._operation import operation
+from ._operation import expect_floats, operation
 
 
 def _add(name, node, compute, derivative, in_place=True):
@@ -15,6 +15,8 @@ def _add(name, node, compute, derivative, in_place=True):
         return compute(x.to(float64)).to(x.dtype if x.is_floating_point() else float32)
 
     def function(input):
+        if name == "frac":
+            expect_floats("frac_cpu", input)
         return operation(node, forward, lambda grad, result, x: derivative(grad, x, result), input)
 
     def in_place_function(input):
@@ -105,6 +107,17 @@ def _truncated(x):
 
 
 _add("trunc", "TruncBackward0", _truncated, lambda grad, x, y: _torch.zeros_like(grad))
+_of_floats = FUNCTIONS["trunc"]
+
+
+def trunc(input):
+    if input.dtype == _torch.bool:
+        expect_floats("trunc_vml_cpu", input)
+    return _of_floats(input) if input.is_floating_point() else input.clone()
+
+
+FUNCTIONS["trunc"] = trunc
+_torch.add_method("trunc", trunc)
 _add("frac", "FracBackward0", lambda x: x - _truncated(x), lambda grad, x, y: grad)
 for _new, _old in [("arctan", "atan"), ("arcsin", "asin"), ("arccos", "acos"), ("fix", "trunc")]:
     FUNCTIONS[_new] = FUNCTIONS[_old]

@@ -3,7 +3,7 @@
 import _torch
 from _torch import Tensor, cat, float64, int64, ones, stack, where
 
-from ._operation import composed, operation
+from ._operation import composed, expect_floats, operation
 
 
 def _size_of(x, dim):
@@ -49,7 +49,8 @@ def _prod(node, whole, spread, input):
 
 
 def cumprod(input, dim, *, dtype=None):
-    input = input if dtype is None else input.to(dtype)
+    if dtype is not None or not input.is_floating_point():
+        input = input.to(dtype or int64)
     dim = _size_of(input, dim)
     if input.dim() == 0:
         return input.clone()
@@ -65,6 +66,8 @@ def cumprod(input, dim, *, dtype=None):
 
 def median(input, dim=None, keepdim=False):
     """The lower of the two middle elements, and NaN if there is one."""
+    if input.dtype == _torch.bool:
+        expect_floats("median_cpu", input)
     if dim is None:
         flat = input.reshape(-1)
         place = _middle(flat, 0)
@@ -259,7 +262,11 @@ def _sum_of_products(a_labels, a, b_labels, b, kept):
     size = {**dict(zip(b_labels, b.shape)), **dict(zip(a_labels, a.shape))}
     for label in shared:
         left, right = a.size(a_labels.index(label)), b.size(b_labels.index(label))
-        if left != right:
+        if left == 1 or right == 1:  # broadcast
+            a = a.expand([max(left, right) if l == label else -1 for l in a_labels])
+            b = b.expand([max(left, right) if l == label else -1 for l in b_labels])
+            size[label] = max(left, right)
+        elif left != right:
             raise RuntimeError(
                 f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: {list(a.shape)} {list(b.shape)}"
             )

@@ -55,9 +55,27 @@ def composed(name, compute, *inputs):
     return _torch.record(name, inputs, result.detach(), node)
 
 
+def with_node(name, result):
+    """The same result with a node of this name."""
+    return _torch.record(name, (result,), result.detach(), lambda grad: [grad]) if result.requires_grad else result
+
+
 def fp32(*tensors):
     """The operands of an operation that autocast computes in float32."""
     first = tensors[0]
     if not _torch.is_autocast_enabled(first.device.type):
         return tensors
     return tuple(x.float() if isinstance(x, Tensor) and x.is_floating_point() else x for x in tensors)
+
+
+def expect_floats(name, x):
+    """PyTorch's error of a kernel that takes no integers."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name.split('_')[0]}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+    if not x.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for \'{kind_of(x)}\'')
+
+
+def kind_of(x):
+    """`Long`, for a tensor of int64."""
+    return x.type().split(".")[-1].removesuffix("Tensor")

@@ -2,8 +2,9 @@
 //!
 //! Truth values are combined by operations that exist. Integers are combined on the host, so on a GPU they are refused.
 
-use todevice::{DType, Operand, Scalar, Tensor};
+use todevice::{DType, Operand, Scalar, Tensor, interpreter};
 
+use super::without_gradient;
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 
@@ -19,22 +20,10 @@ fn tensor(operand: Operand, beside: &Tensor) -> Result<Tensor> {
 }
 
 fn dtype_with(x: &Tensor, other: Operand) -> Result<DType> {
-    // The sum of nothing: its dtype is that of all arithmetic.
+    let of = |tensor: &Tensor| (tensor.dtype(), tensor.ndim());
     Ok(match other {
-        Operand::Tensor(other)
-            if x.ndim() > 0 && other.ndim() == 0 && is_int(x.dtype()) == is_int(other.dtype()) =>
-        {
-            x.dtype()
-        }
-        Operand::Tensor(other)
-            if x.ndim() == 0 && other.ndim() > 0 && is_int(x.dtype()) == is_int(other.dtype()) =>
-        {
-            other.dtype()
-        }
-        Operand::Tensor(other) => x.dtype().promote(other.dtype()),
-        Operand::Scalar(Scalar::Float(_)) if !x.dtype().is_floating_point() => DType::F32,
-        Operand::Scalar(Scalar::Int(_)) if x.dtype() == DType::Bool => DType::I64,
-        Operand::Scalar(_) => x.dtype(),
+        Operand::Tensor(other) => interpreter::result_type(&[of(x), of(other)], &[]),
+        Operand::Scalar(number) => interpreter::result_type(&[of(x)], &[number]),
     })
 }
 
@@ -103,21 +92,37 @@ pub fn floor_divide(x: &Tensor, other: Operand) -> Result<Tensor> {
     let (dtype, other) = operands("div_floor", x, other)?;
     match by_element(x, &other, dtype, floored)? {
         Some(result) => Ok(result),
-        None => Ok(x.to(DType::F64)?.div(&other.to(DType::F64)?)?.floor()?.to(dtype)?),
+        None => {
+            let quotient = x.to(DType::F64)?.div(&other.to(DType::F64)?)?.floor()?.to(dtype)?;
+            without_gradient("aten::floor_divide", &[x, &other], &quotient)
+        }
     }
 }
 
 pub fn remainder(x: &Tensor, other: Operand) -> Result<Tensor> {
+    let node = if matches!(other, Operand::Scalar(_)) { "RemainderBackward0" } else { "RemainderBackward1" };
     let (dtype, other) = operands("remainder", x, other)?;
     match by_element(x, &other, dtype, modulo)? {
         Some(result) => Ok(result),
         // In f64 the quotient of two smaller numbers is exact enough to be rounded down.
         None if dtype == DType::F64 => Err(not_here("% of float64 on a GPU or with a gradient")),
         None => {
-            let (x, other) = (x.to(DType::F64)?, other.to(DType::F64)?);
-            Ok(x.sub(&x.div(&other)?.floor()?.mul(&other)?)?.to(dtype)?)
+            let sizes: Vec<i64> = x.ne(&other)?.sizes().iter().map(|size| *size as i64).collect();
+            let inputs = [x.expand(&sizes)?, other.expand(&sizes)?];
+            let [x, other] = [inputs[0].detach().to(DType::F64)?, inputs[1].detach().to(DType::F64)?];
+            let quotient = x.div(&other)?.floor()?;
+            let rest = x.sub(&quotient.mul(&other)?)?.to(dtype)?;
+            Ok(interpreter::record(node, &[&inputs[0], &inputs[1]], rest, move |grad| {
+                Ok(vec![Some(grad.clone()), Some(grad.neg()?.mul(&quotient)?.to(grad.dtype())?)])
+            })?)
         }
     }
+}
+
+/// `2.5 % x`
+pub fn remainder_of_number(number: Scalar, x: &Tensor) -> Result<Tensor> {
+    let number = Tensor::full(&[], (number, x.device()))?;
+    without_gradient("aten::remainder", &[x], &remainder(&number, Operand::Tensor(x))?)
 }
 
 pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
@@ -128,6 +133,9 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
             }
             match exponent {
                 Scalar::Int(exponent) if is_int(x.dtype()) => whole_power(x, exponent),
+                Scalar::Int(exponent) if x.dtype() == DType::Bool => {
+                    whole_power(&x.to(DType::I64)?, exponent)
+                }
                 exponent => Ok(x.pow(exponent.to_f64())?),
             }
         }
@@ -136,8 +144,17 @@ pub fn pow(x: &Tensor, exponent: Operand) -> Result<Tensor> {
         {
             Ok(x.pow_tensor(exponent)?)
         }
+        Operand::Tensor(exponent) if x.dtype() == DType::Bool && exponent.dtype() == DType::Bool => {
+            Err(raise("NotImplementedError", "\"pow\" not implemented for 'Bool'"))
+        }
         Operand::Tensor(exponent) => on_host("a power whose exponent is a tensor", x, exponent, |a, b| {
-            u32::try_from(b).map_or(0, |b| a.wrapping_pow(b))
+            // As in PyTorch, a negative power of an integer is rounded towards 0.
+            match (a, u32::try_from(b)) {
+                (_, Ok(b)) => a.wrapping_pow(b),
+                (1, _) => 1,
+                (-1, _) => 1 - 2 * (b & 1),
+                _ => 0,
+            }
         }),
     }
 }

@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 use rustpython_vm::builtins::PyModule;
 use rustpython_vm::function::FuncArgs;
 use rustpython_vm::{AsObject, Py, PyPayload, PyResult, VirtualMachine};
+use todevice::{Error, Tensor, interpreter};
 
 use crate::arguments::{Arguments, types_of};
 use crate::fault::{Fault, Result, raise};
@@ -70,6 +71,18 @@ static TABLES: &[&[Entry]] = &[
     select::TABLE,
     shape::TABLE,
 ];
+
+/// The same result with a node of another name, where PyTorch has one operation and `todevice` several.
+fn with_node(name: &'static str, y: &Tensor) -> Result<Tensor> {
+    Ok(interpreter::record(name, &[y], y.detach(), |grad| Ok(vec![Some(grad.clone())]))?)
+}
+
+/// The result of an operation that PyTorch has no gradient of.
+pub fn without_gradient(operation: &'static str, inputs: &[&Tensor], y: &Tensor) -> Result<Tensor> {
+    let refuse =
+        move |_: &Tensor| Err(Error::custom(format!("derivative for {operation} is not implemented")));
+    Ok(interpreter::record("NotImplemented", inputs, y.detach(), refuse)?)
+}
 
 /// A function with its overloads.
 pub struct Function {

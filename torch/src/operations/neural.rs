@@ -11,7 +11,22 @@ use crate::arguments::{Arg, Arguments};
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
 
+/// The reduction of a loss. The old arguments `size_average` and `reduce` take precedence, with PyTorch's warning.
 pub(super) fn reduction(a: &Arguments, i: usize) -> Result<Reduction> {
+    let place = |name| a.signature.parameters.iter().position(|parameter| parameter.name == name);
+    let old =
+        ["size_average", "reduce"].map(|name| place(name).filter(|i| !a.is_none(*i)).map(|i| a.bool(i)));
+    if old != [None, None] {
+        let (name, reduction) = match old {
+            [_, Some(false)] => ("none", Reduction::None),
+            [Some(false), _] => ("sum", Reduction::Sum),
+            _ => ("mean", Reduction::Mean),
+        };
+        crate::run::warn(&format!(
+            "size_average and reduce args will be deprecated, please use reduction='{name}' instead."
+        ));
+        return Ok(reduction);
+    }
     match a.str(i) {
         "mean" => Ok(Reduction::Mean),
         "sum" => Ok(Reduction::Sum),
@@ -166,11 +181,11 @@ table! {
     Functional "max_pool2d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, bool return_indices=False)" => |a| max_pool2d(a)?;
     Functional "avg_pool2d(Tensor input, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)" => |a| avg_pool2d(a)?;
     Functional "adaptive_avg_pool2d(Tensor input, any output_size)" => |a| adaptive_avg_pool2d(a)?;
-    Functional "mse_loss(Tensor input, Tensor target, absent? size_average=None, absent? reduce=None, str reduction='mean')" => |a| a.t(0).mse_loss(&a.t(1), reduction(a, 4)?)?;
-    Functional "l1_loss(Tensor input, Tensor target, absent? size_average=None, absent? reduce=None, str reduction='mean')" => |a| a.t(0).l1_loss(&a.t(1), reduction(a, 4)?)?;
-    Functional "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, absent? size_average=None, int ignore_index=-100, absent? reduce=None, str reduction='mean', float label_smoothing=0.0)"
+    Functional "mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean')" => |a| a.t(0).mse_loss(&a.t(1), reduction(a, 4)?)?;
+    Functional "l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean')" => |a| a.t(0).l1_loss(&a.t(1), reduction(a, 4)?)?;
+    Functional "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0)"
         => |a| a.t(0).cross_entropy((&a.t(1), classes(a, 2, 4, 6, Some(7))?))?;
-    Functional "nll_loss(Tensor input, Tensor target, Tensor? weight=None, absent? size_average=None, int ignore_index=-100, absent? reduce=None, str reduction='mean')"
+    Functional "nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, bool? reduce=None, str reduction='mean')"
         => |a| a.t(0).nll_loss((&a.t(1), classes(a, 2, 4, 6, None)?))?;
     Functional "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)" => |a| {
         let sizes: Vec<usize> = a.sizes(1)?;

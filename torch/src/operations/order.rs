@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use todevice::{DType, Tensor};
 
-use super::table;
+use super::{table, with_node};
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
@@ -21,6 +21,10 @@ fn order(x: &Tensor, dim: i64, descending: bool, count: Option<usize>, name: &st
         return Err(not_here(&format!("{name} on a GPU")));
     }
     if x.ndim() == 0 {
+        if !matches!(dim, -1 | 0) {
+            let text = format!("Dimension out of range (expected to be in range of [-1, 0], but got {dim})");
+            return Err(raise("IndexError", text));
+        }
         return Ok(Tensor::zeros((&[][..], DType::I64))?);
     }
     let size = x.size(dim)?;
@@ -56,7 +60,8 @@ fn sorted(
     let x = a.t(0);
     let indices = order(&x, dim, descending, count, name)?;
     let values = if x.ndim() == 0 { x.copy()? } else { take(&x, dim, &indices)? };
-    Ok(Value::Named(name, vec![values, indices]))
+    let node = if name == "sort" { "SortBackward0" } else { "TopkBackward0" };
+    Ok(Value::Named(name, vec![with_node(node, &values)?, indices]))
 }
 
 /// Truth values are taken as bytes: `gather` has no kernel for them.

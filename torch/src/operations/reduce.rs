@@ -1,9 +1,9 @@
 //! Operations that combine elements: sums, means, extremes.
 
-use todevice::{DType, Tensor};
+use todevice::{DType, Tensor, interpreter};
 
 use super::elementwise::boolean;
-use super::table;
+use super::{table, with_node};
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
 use crate::value::Value;
@@ -67,18 +67,42 @@ fn norm(a: &Arguments) -> Result<Tensor> {
         },
         _ => 2.0,
     };
-    let dims = a.ints(2).to_vec();
-    let all = dims.is_empty();
-    let sum = |x: Tensor| if all { x.sum() } else { x.sum_dims(&dims, a.bool(3)) };
-    Ok(match p {
-        2.0 if all => x.norm()?,
-        2.0 => sum(x.square()?)?.sqrt()?,
-        1.0 => sum(x.abs()?)?,
-        f64::INFINITY if all => x.abs()?.max()?,
-        f64::INFINITY => x.abs()?.amax(&dims, a.bool(3))?,
-        0.0 => sum(x.ne(0.0)?.to(x.dtype())?)?,
-        p => sum(x.abs()?.pow(p)?)?.pow(1.0 / p)?,
-    })
+    if !x.dtype().is_floating_point() {
+        let text = "linalg.vector_norm: Expected a floating point or complex tensor as input. Got";
+        return Err(raise("RuntimeError", format!("{text} {}", x.dtype().scalar_type())));
+    }
+    let (dims, keep) = (dims(a, 2, &x), a.bool(3));
+    let norm = match p {
+        2.0 if dims.len() == x.ndim() && !keep => return Ok(x.norm()?),
+        2.0 => return two_norm(&x, dims, keep),
+        1.0 => x.abs()?.sum_dims(&dims, keep)?,
+        f64::INFINITY => x.abs()?.amax(&dims, keep)?,
+        f64::NEG_INFINITY => x.abs()?.amin(&dims, keep)?,
+        0.0 => x.ne(0.0)?.to(x.dtype())?.sum_dims(&dims, keep)?,
+        p => x.abs()?.pow(p)?.sum_dims(&dims, keep)?.pow(1.0 / p)?,
+    };
+    with_node(NORM, &norm)
+}
+
+const NORM: &str = "LinalgVectorNormBackward0";
+
+/// Its gradient is 0 where the norm is.
+fn two_norm(x: &Tensor, mut dims: Vec<i64>, keep: bool) -> Result<Tensor> {
+    let detached = x.detach();
+    let norm = detached.square()?.sum_dims(&dims, keep)?.sqrt()?;
+    dims.iter_mut().for_each(|dim| *dim = dim.rem_euclid(x.ndim().max(1) as i64));
+    dims.sort_unstable();
+    let saved = norm.clone();
+    Ok(interpreter::record(NORM, &[x], norm, move |grad| {
+        let (mut grad, mut norm) = (grad.clone(), saved.detach());
+        if !keep {
+            for dim in &dims {
+                (grad, norm) = (grad.unsqueeze(*dim)?, norm.unsqueeze(*dim)?);
+            }
+        }
+        let scale = grad.div(&norm)?.masked_fill(&norm.eq(0.0)?, 0.0)?;
+        Ok(vec![Some(detached.mul(&scale)?)])
+    })?)
 }
 
 /// The first of two operands, whose numbers of dimensions are checked. `matmul` would take others.
@@ -131,7 +155,7 @@ table! {
         let (x, dim) = (a.t(0), a.int(1));
         let most = x.amax(&[dim], true)?.detach();
         let sum = x.sub(&most)?.exp()?.sum_dims(&[dim], true)?.log()?.add(&most)?;
-        if a.bool(2) { sum } else { sum.squeeze(dim)? }
+        with_node("LogsumexpBackward0", &if a.bool(2) { sum } else { sum.squeeze(dim)? })?
     };
     Both "count_nonzero(Tensor input)" => |a| a.t(0).ne(0i64)?.sum()?;
     Both "matmul(Tensor input, Tensor other)" => |a| a.t(0).matmul(&a.t(1))?;

@@ -2,7 +2,7 @@
 
 use todevice::{CopyOptions, DType, MemoryFormat, Tensor, ToOptions};
 
-use super::table;
+use super::{table, with_node};
 use crate::arguments::Arguments;
 use crate::fault::{Result, raise};
 use crate::tensor::not_here;
@@ -133,6 +133,9 @@ fn triangle(x: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor> {
 }
 
 fn flip(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return Ok(x.copy()?);
+    }
     let mut x = x.clone();
     for dim in dims {
         let size = x.size(*dim)? as i64;
@@ -192,7 +195,7 @@ table! {
     Method "expand(Tensor input, int[] size)" => |a| a.t(0).expand(a.ints(1))?;
     Method "expand_as(Tensor input, Tensor other)" => |a| a.t(0).expand(&signed(&a.t(1)))?;
     Both "broadcast_to(Tensor input, int[] size)" => |a| a.t(0).expand(a.ints(1))?;
-    Method "repeat(Tensor input, int[] repeats)" => |a| repeat(&a.t(0), a.ints(1))?;
+    Method "repeat(Tensor input, int[] repeats)" => |a| with_node("RepeatBackward0", &repeat(&a.t(0), a.ints(1))?)?;
     Both "tile(Tensor input, int[] dims)" => |a| { let x = a.t(0); let mut times = vec![1; x.ndim().saturating_sub(a.ints(1).len())]; times.extend(a.ints(1)); repeat(&x, &times)? };
     Both "repeat_interleave(Tensor input, int repeats, int? dim=None)" => |a| repeat_interleave(&a.t(0), a.int(1), a.opt_int(2))?;
     Both "permute(Tensor input, int[] dims)" => |a| a.t(0).permute(a.ints(1))?;
@@ -222,7 +225,7 @@ table! {
     Both "unbind(Tensor input, int dim=0)" => |a| Value::Tuple(a.t(0).unbind(a.int(1))?);
     Both "tril(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), false)?;
     Both "triu(Tensor input, int diagonal=0)" => |a| triangle(&a.t(0), a.int(1), true)?;
-    Both "flip(Tensor input, int[] dims)" => |a| flip(&a.t(0), a.ints(1))?;
+    Both "flip(Tensor input, int[] dims)" => |a| with_node("FlipBackward0", &flip(&a.t(0), a.ints(1))?)?;
     Function "cat(Tensor[] tensors, int dim=0)" => |a| Tensor::cat(&a.tensors(0), a.int(1))?;
     Function "concat(Tensor[] tensors, int dim=0)" => |a| Tensor::cat(&a.tensors(0), a.int(1))?;
     Function "stack(Tensor[] tensors, int dim=0)" => |a| Tensor::stack(&a.tensors(0), a.int(1))?;

@@ -106,11 +106,7 @@ impl AsNumber for PyTensor {
                     integers::floor_divide(&as_tensor(number, x)?, Operand::Tensor(x))
                 })
             }),
-            remainder: Some(|a, b, vm| {
-                binary(a, b, vm, integers::remainder, |number, x| {
-                    integers::remainder(&as_tensor(number, x)?, Operand::Tensor(x))
-                })
-            }),
+            remainder: Some(|a, b, vm| binary(a, b, vm, integers::remainder, integers::remainder_of_number)),
             power: Some(|a, b, _, vm| binary(a, b, vm, integers::pow, integers::pow_of_number)),
             matrix_multiply: Some(|a, b, vm| {
                 let (Some(a), Some(b)) = (a.downcast_ref::<PyTensor>(), b.downcast_ref::<PyTensor>()) else {

@@ -81,3 +81,31 @@ print(F.cross_entropy(y, torch.tensor([0, 2]), reduction="none", label_smoothing
 print(F.softmax(y, dim=1).sum(1), F.log_softmax(y, dim=-1).shape, F.gelu(torch.tensor([1.0, -1.0])), F.one_hot(torch.tensor([0, 2]), 3))
 print(net.double().head.out.weight.dtype, isinstance(net.head.out.weight, nn.Parameter))
 print(nn.Parameter(torch.ones(2)), list(net.children())[2])
+
+# Activations in place keep what their gradients need.
+for activation in (nn.LeakyReLU(0.1, inplace=True), nn.SiLU(inplace=True), nn.ELU(inplace=True), nn.ReLU6(inplace=True), nn.Dropout(0.0, inplace=True)):
+    x = torch.tensor([-1.0, 2.0, 7.0], requires_grad=True)
+    activation(x * 1).sum().backward()
+    print(activation, x.grad)
+
+# The old arguments of losses, and dimensions that PyTorch guesses.
+x, y = torch.arange(6.0).view(2, 3), torch.ones(2, 3)
+print(nn.functional.mse_loss(x, y, size_average=False), nn.functional.l1_loss(x, y, reduce=False), nn.MSELoss(size_average=False)(x, y))
+print(nn.functional.softmax(x), nn.functional.log_softmax(x[0]), nn.functional.nll_loss(x, torch.tensor([0, 1]), size_average=False))
+
+# Norms along dimensions, which have a gradient of 0 at 0.
+x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
+for norm in (x.norm(2, 1), x.norm(dim=0, keepdim=True), x.norm(1), x.norm(float("inf"))):
+    x.grad = None
+    norm.sum().backward()
+    print(norm, x.grad)
+
+quotient = x // 2
+try:
+    quotient.sum().backward()
+except RuntimeError as error:
+    print(quotient, error)
+rest = x % torch.tensor([2.0, 3.0])
+rest.sum().backward()
+print(rest, x.grad, x.sort(1)[0], x.topk(1)[0], x.logsumexp(1), x.flip(0), x.repeat(1, 2))
+print(torch.tensor([1, -1, 2]) ** torch.tensor([-1, -3, -1]), torch.tensor([True]) ** 2, torch.tensor(2.0) % torch.tensor([True]))

@@ -6,13 +6,15 @@ import _torch
 from _torch import where
 
 from .._elementwise import FUNCTIONS, _log1p
-from .._operation import composed, operation
+from .._operation import composed, expect_floats, kind_of, operation
 
 _expm1 = FUNCTIONS["expm1"]
 
 
-def _activation(name, forward, backward, x, inplace):
+def _activation(name, forward, backward, x, inplace, kernel=""):
     """In place, the gradient needs the old values: it gets a copy."""
+    if kernel:
+        expect_floats(kernel, x)
     y = operation(name, forward, backward, x.clone() if inplace else x)
     return x.copy_(y) if inplace else y
 
@@ -24,6 +26,7 @@ def _elu(node, x, inplace, alpha, scale=1.0, inside=1.0):
         lambda grad, y, x: where(x <= 0, grad * inside * (alpha * scale) * (x * inside).exp(), grad * scale),
         x,
         inplace,
+        "elu_cpu",
     )
 
 
@@ -42,6 +45,10 @@ def celu(input, alpha=1.0, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype == _torch.bool:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if not input.is_floating_point():
+        min_val, max_val = int(min_val), int(max_val)
     return _activation(
         "HardtanhBackward0",
         lambda x: x.clamp(min_val, max_val),
@@ -62,6 +69,7 @@ def hardsigmoid(input, inplace=False):
         lambda grad, y, x: where((x > -3) & (x < 3), grad * (1.0 / 6.0), 0.0),
         input,
         inplace,
+        "hardsigmoid_cpu",
     )
 
 
@@ -72,6 +80,7 @@ def hardswish(input, inplace=False):
         lambda grad, y, x: where(x <= -3, 0.0, where(x < 3, grad * (x / 3 + 0.5), grad)),
         input,
         inplace,
+        "hardswish_cpu",
     )
 
 
@@ -83,7 +92,7 @@ def mish(input, inplace=False):
         t = inner(x)
         return grad * (t + x * x.sigmoid() * (1 - t * t))
 
-    return _activation("MishBackward0", lambda x: x * inner(x), backward, input, inplace)
+    return _activation("MishBackward0", lambda x: x * inner(x), backward, input, inplace, "mish_cpu")
 
 
 def softsign(input):
@@ -97,6 +106,7 @@ def tanhshrink(input):
 def softshrink(input, lambd=0.5):
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    expect_floats("softshrink_check", input)
     return operation(
         "SoftshrinkBackward0",
         lambda x: where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0)),
@@ -106,6 +116,7 @@ def softshrink(input, lambd=0.5):
 
 
 def hardshrink(input, lambd=0.5):
+    expect_floats("hardshrink_cpu", input)
     return operation(
         "HardshrinkBackward0",
         lambda x: where((x >= -lambd) & (x <= lambd), 0.0, x),
@@ -115,6 +126,9 @@ def hardshrink(input, lambd=0.5):
 
 
 def threshold(input, threshold, value, inplace=False):
+    if not input.is_floating_point():
+        expect_floats("threshold_cpu", input if input.dtype == _torch.bool else input.float())
+        return where(input <= threshold, int(value), input)
     return _activation(
         "ThresholdBackward0",
         lambda x: where(x <= threshold, float(value), x),
@@ -128,6 +142,8 @@ def glu(input, dim=-1):
     if input.size(dim) % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {input.size(dim)}")
 
+    expect_floats("glu_cpu", input)
+
     def gated(x):
         value, gate = x.chunk(2, dim)
         return value * gate.sigmoid()
@@ -136,7 +152,13 @@ def glu(input, dim=-1):
 
 
 def prelu(input, weight):
-    if weight.numel() > 1 and input.dim() > 1:
+    if not isinstance(input, _torch.Tensor):
+        raise TypeError(f"prelu(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if input.dtype != weight.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {kind_of(input)} and {kind_of(weight)}")
+    if input.dim() == 0:
+        weight = weight.view(())
+    elif weight.numel() > 1 and input.dim() > 1:
         sizes = [1] * input.dim()
         sizes[1] = weight.numel()
         weight = weight.view(sizes)

@@ -14,7 +14,7 @@ from .layer_functions import (
 )
 from .loss_functions import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss, cosine_similarity, gaussian_nll_loss,
-    hinge_embedding_loss, huber_loss, kl_div, logsigmoid, margin_ranking_loss, pairwise_distance, poisson_nll_loss,
+    hinge_embedding_loss, huber_loss, kl_div, legacy_reduction, logsigmoid, margin_ranking_loss, pairwise_distance, poisson_nll_loss,
     smooth_l1_loss, soft_margin_loss, triplet_margin_loss,
 )
 

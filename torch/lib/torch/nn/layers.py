@@ -348,6 +348,8 @@ class _BatchNorm(Module):
                 momentum = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or self.running_mean is None
         uses_running = not self.training or self.track_running_stats
+        if by_batch and input.numel() == input.size(1):
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
         return F.batch_norm(
             input, self.running_mean if uses_running else None, self.running_var if uses_running else None,
             self.weight, self.bias, by_batch, momentum, self.eps,
@@ -375,9 +377,7 @@ class BatchNorm2d(_BatchNorm):
 class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        if size_average is not None or reduce is not None:
-            raise AttributeError("size_average and reduce are not here: PyTorch has them, deprecated; `reduction` exists")
-        self.reduction = reduction
+        self.reduction = F.legacy_reduction(reduction, size_average, reduce)
 
 
 class MSELoss(_Loss):

@@ -1,12 +1,13 @@
 """The losses of `torch.nn.functional` that are computed from other operations."""
 
 import math
+import warnings
 
 import _torch
 from _torch import Tensor, float64, where
 
 from .._elementwise import _log1p
-from .._operation import composed, fp32, operation
+from .._operation import composed, expect_floats, fp32, kind_of, operation
 
 _BY_REDUCTION = {"none": lambda x: x, "mean": lambda x: x.mean(), "sum": lambda x: x.sum()}
 
@@ -17,10 +18,16 @@ def _reduced(loss, reduction):
     return _BY_REDUCTION[reduction](loss)
 
 
-def _only_the_default(**arguments):
-    for name, value in arguments.items():
-        if value is not None:
-            raise AttributeError(f"{name} is not here: PyTorch has it, deprecated; `reduction` exists")
+def legacy_reduction(reduction, size_average, reduce):
+    """The reduction that the old arguments mean."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        reduction = "none"
+    else:
+        reduction = "sum" if size_average is False else "mean"
+    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    return reduction
 
 
 def _check_sizes(input, target, name):
@@ -34,7 +41,7 @@ def _check_target(name, target):
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if input.device.type in ("cpu", "cuda") and _torch.is_autocast_enabled(input.device.type) and input.is_cuda:
         raise RuntimeError(
             "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a sigmoid layer "
@@ -49,10 +56,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         )
     _check_target("binary_cross_entropy", target)
     if target.dtype != input.dtype:
-        found, expected = (repr(x.dtype).removeprefix("torch.") for x in (target, input))
-        names = {"float32": "Float", "float64": "Double", "int64": "Long", "int32": "Int", "bool": "Bool", "uint8": "Byte"}
-        raise RuntimeError(f"Found dtype {names.get(found, found)} but expected {names.get(expected, expected)}")
-    _reduced(input.detach()[:0], "none")
+        raise RuntimeError(f"Found dtype {kind_of(target)} but expected {kind_of(input)}")
 
     def forward(x, y, *weight):
         if bool(((x < 0) | (x > 1)).any()):
@@ -72,11 +76,12 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     _check_target("binary_cross_entropy_with_logits", target)
     input, target, weight, pos_weight = fp32(input, target, weight, pos_weight)
+    expect_floats("log_sigmoid_cpu", input)
     weights = [x for x in (weight, pos_weight) if x is not None]
 
     def forward(x, y, *_):
@@ -104,6 +109,8 @@ def _log_sigmoid(x):
 
 
 def logsigmoid(input):
+    expect_floats("log_sigmoid_cpu", input)
+
     def backward(grad, result, x):
         z = (-x.abs()).exp()
         negative = x < 0
@@ -117,7 +124,11 @@ def _of_the_difference(name, node, input, target, reduction, of, slope):
     input, target = fp32(input, target)
     _check_sizes(input, target, name)
     if input.dtype != target.dtype:
-        raise AttributeError(f"{name} of two dtypes is not here: PyTorch has it, this course does not")
+        both = input.detach().reshape(-1)[:1] + target.detach().reshape(-1)[:1]
+        if name == "huber_loss" and not input.is_floating_point():
+            raise RuntimeError(f"result type {kind_of(both)} can't be cast to the desired output type {kind_of(input)}")
+        input, target = input.to(both.dtype), target.to(both.dtype)
+    expect_floats(name.replace("_loss", "_cpu"), input)
 
     def backward(grad, result, x, y):
         norm = 1.0 / x.numel() if reduction == "mean" else 1.0
@@ -128,7 +139,7 @@ def _of_the_difference(name, node, input, target, reduction, of, slope):
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -157,8 +168,10 @@ def _xlogy(x):
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     input, target = fp32(input, target)
+    if not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -172,7 +185,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
@@ -199,7 +212,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
 
     def backward(grad, result, x, y):
         z = (-y * x).exp()
@@ -207,12 +220,12 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         return [-norm * y * z / (1 + z) * grad, None]
 
     return operation(
-        "SoftMarginLossBackward0", lambda x, y: _reduced((1 + (-y * x).exp()).log(), reduction), backward, input, target
+        "SoftMarginLossBackward0", lambda x, y: _reduced(_log1p((-y * x).exp()), reduction), backward, input, target
     )
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -227,13 +240,13 @@ def clamp_min(x, least):
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     loss = where(target != 1, clamp_min(margin - input, 0), 0.0) + where(target != -1, input, 0.0)
     return _reduced(loss, reduction)
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if target.dim() not in (0, 1) or input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
         raise RuntimeError(
             f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
@@ -267,7 +280,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
 ):
-    _only_the_default(size_average=size_average, reduce=reduce)
+    reduction = legacy_reduction(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)

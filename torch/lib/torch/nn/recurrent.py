@@ -6,6 +6,7 @@ import warnings
 import _torch
 from _torch import cat, empty, stack, zeros
 
+from .._operation import with_node
 from . import functional as F
 from . import init
 from .module import Module
@@ -109,6 +110,8 @@ class RNNBase(Module):
             raise AttributeError("a PackedSequence is not here: PyTorch has it, this course does not")
         if input.dim() not in (2, 3):
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        if input.dtype != self.weight_ih_l0.dtype and not _torch.is_autocast_enabled(input.device.type):
+            raise ValueError(f"input must have the type {self.weight_ih_l0.dtype}, got type {input.dtype}")
         if input.size(-1) != self.input_size:
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
         is_batched, count = input.dim() == 3, 2 if self.mode == "LSTM" else 1
@@ -127,9 +130,11 @@ class RNNBase(Module):
                 name = "hidden" if count == 1 else f"hidden[{i}]"
                 raise RuntimeError(f"Expected {name} size {sizes}, got {list(state.shape)}")
         output, states = self._layers(input.transpose(0, 1) if self.batch_first else input, hx)
-        if self.mode == "LSTM" and not output.is_cuda and output.requires_grad:
-            output = _torch.record("MkldnnRnnLayerBackward0", (output,), output.detach(), lambda grad: [grad])
-        output = output.transpose(0, 1) if self.batch_first else output
+        if self.mode == "LSTM" and not output.is_cuda:
+            output = with_node("MkldnnRnnLayerBackward0", output)
+        if self.batch_first:
+            output = output.transpose(0, 1)
+            output = output if self.mode == "LSTM" else with_node("TransposeBackward1", output)
         if not is_batched:
             output, states = output.squeeze(batch_dim), tuple(state.squeeze(1) for state in states)
         return output, states if count == 2 else states[0]
