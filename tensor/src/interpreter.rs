@@ -64,6 +64,11 @@ pub fn record_function(name: &str) -> Guard {
 /// Returns `data` with the history of `x`, for `x.data = data`: gradients still accumulate where those of `x` do.
 pub fn with_data(x: &Tensor, data: &Tensor) -> Tensor {
     let new = data.detached_from(data.place());
+    // A leaf of other sizes has gradients of other sizes.
+    let is_other_leaf = x.is_leaf() && x.requires_grad() && x.sizes() != data.sizes();
+    if is_other_leaf && let Ok(leaf) = new.requires_grad_(true) {
+        return leaf;
+    }
     new.set_history(x.history());
     new
 }

@@ -109,3 +109,9 @@ rest = x % torch.tensor([2.0, 3.0])
 rest.sum().backward()
 print(rest, x.grad, x.sort(1)[0], x.topk(1)[0], x.logsumexp(1), x.flip(0), x.repeat(1, 2))
 print(torch.tensor([1, -1, 2]) ** torch.tensor([-1, -3, -1]), torch.tensor([True]) ** 2, torch.tensor(2.0) % torch.tensor([True]))
+# Other sizes under the same name.
+layer = nn.Linear(1, 1)
+layer.bias.data = torch.tensor([[0.5]])
+layer(torch.ones(1, 1)).sum().backward()
+print(layer.bias, layer.bias.grad)
+

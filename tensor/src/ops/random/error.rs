@@ -34,6 +34,8 @@ impl Refusal for RandomError {
     fn kind(&self) -> &'static str {
         match self {
             RandomError::StateType => "TypeError",
+            // The error of `torch.nn.functional.dropout`.
+            RandomError::DropoutProbability { .. } => "ValueError",
             _ => "RuntimeError",
         }
     }
