@@ -186,6 +186,8 @@ impl Scratch {
         &mut bytemuck::cast_slice_mut(block)[..length]
     }
 
+    #[cold]
+    #[inline(never)]
     fn large(&mut self, words: usize) -> &mut [u64] {
         if self.large.len() < words {
             self.large = vec![0; words];
@@ -193,6 +195,8 @@ impl Scratch {
         &mut self.large
     }
 
+    // Not inlined, so that the loop over contiguous blocks stays small.
+    #[inline(never)]
     fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
         if length < BLOCK {
             let block = self.take(length);
