@@ -77,7 +77,7 @@ fn launch_in_order(
     Ok((kernel.twin)(Args { kernel, inputs: &inputs, outputs, ints: &[], floats: &[] })?)
 }
 
-/// The number of elements from which on an order pays. Fewer are gathered sooner than layouts are put in order.
+/// For fewer elements, gathering takes less time than putting the layouts in order.
 const WORTH_ORDERING: usize = 64;
 
 /// The order in which an elementwise kernel goes through its tensors, so that a kernel that adds two transposed matrices
